@@ -1,0 +1,105 @@
+"""Every setting of the program, read from the environment in this one place."""
+
+import os
+import secrets
+import socket
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+MIB = 1024 * 1024
+
+
+class SettingsWrong(Exception):
+    """A setting is missing or can't be used; the message says which, and what to do."""
+
+
+def _own_name() -> str:
+    return f"{socket.gethostname()[:40]}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+class Settings(BaseSettings):
+    """`FAREGATE_<NAME>`; a secret may come from a file named by `<NAME>_FILE` instead."""
+
+    model_config = SettingsConfigDict(env_prefix="FAREGATE_", extra="ignore", frozen=True, hide_input_in_errors=True)
+
+    database_url: SecretStr = Field(validation_alias=AliasChoices("DATABASE_URL", "FAREGATE_DATABASE_URL", "database_url"))
+    redis_url: SecretStr = Field(validation_alias=AliasChoices("REDIS_URL", "FAREGATE_REDIS_URL", "redis_url"))
+    key_pepper: SecretStr = Field(min_length=32, description="secret that API keys are hashed with; 32 characters or more")
+    fleet_file: Path | None = Field(default=None, description="TOML file that lists the engine replicas")
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65535)
+    ops_host: str = "127.0.0.1"
+    ops_port: int = Field(default=8081, ge=0, le=65535, description="health and metrics, for operators only; 0 picks a free port")
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="addresses or networks, separated by commas, whose X-Forwarded-For is believed"
+    )
+    gateway_id: str = Field(default_factory=_own_name, min_length=1, max_length=80, pattern=r"^[A-Za-z0-9._-]+$")
+    shards: int = Field(default=64, ge=1, le=1024, description="fixed when Faregate is installed; never change it afterwards")
+    clock_offset_ms: int = Field(default=0, description="moves this process's clock, for tests of midnight")
+
+    body_limit_bytes: int = Field(default=32 * MIB, ge=1024, le=1024 * MIB)
+    header_limit_bytes: int = Field(default=64 * 1024, ge=1024, le=MIB)
+    header_seconds: float = Field(default=10.0, gt=0, description="a client must have sent its headers by then")
+    body_seconds: float = Field(default=60.0, gt=0, description="a client must have sent its body by then")
+    keep_alive_seconds: float = Field(default=75.0, gt=0)
+    total_seconds: float = Field(default=600.0, gt=0, description="the longest that one call may take")
+    first_byte_seconds: float = Field(default=300.0, gt=0, description="the longest wait for an engine to begin")
+    stream_idle_seconds: float = Field(default=120.0, gt=0, description="the longest silence of an engine inside an answer")
+    commit_seconds: float = Field(default=5.0, gt=0, description="a waiting stream answers 200 from then on")
+    queue_seconds: float = Field(default=60.0, ge=0, description="the longest wait for a slot on a replica")
+    queue_depth: int = Field(default=256, ge=0, description="calls that may wait for one model")
+    drain_seconds: float = Field(default=30.0, ge=0)
+    lease_ms: int = Field(default=5000, ge=1000, le=60000)
+    valkey_timeout_ms: int = Field(default=100, ge=10, le=10000)
+    retention_days: int = Field(default=400, ge=2, description="days of the request ledger that are kept")
+    log_level: str = Field(default="info", pattern=r"^(debug|info|warning|error)$")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_lists(cls, values: dict[str, Any]) -> dict[str, Any]:
+        given = values.get("trusted_proxies")
+        if isinstance(given, str):
+            values["trusted_proxies"] = tuple(part.strip() for part in given.split(",") if part.strip())
+        return values
+
+    @classmethod
+    def load(cls) -> Self:
+        """Read the environment. Raises: SettingsWrong, naming each setting and what is wrong with it, never its value."""
+        try:
+            return cls(**_secrets_from_files())
+        except ValidationError as error:
+            raise SettingsWrong("\n".join(_explain(problem) for problem in error.errors())) from None
+
+
+_FILES = {
+    "database_url": ("DATABASE_URL_FILE", "FAREGATE_DATABASE_URL_FILE"),
+    "redis_url": ("REDIS_URL_FILE", "FAREGATE_REDIS_URL_FILE"),
+    "key_pepper": ("FAREGATE_KEY_PEPPER_FILE",),
+}
+
+
+def _secrets_from_files() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, variables in _FILES.items():
+        for variable in variables:
+            if path := os.environ.get(variable):
+                try:
+                    found[name] = Path(path).read_text(encoding="utf-8").strip()
+                except OSError as error:
+                    raise SettingsWrong(f"{variable} names {path}, which can't be read: {error.strerror}") from error
+    return found
+
+
+_SPELLED = {"database_url": "DATABASE_URL", "redis_url": "REDIS_URL"}
+
+
+def _explain(problem: Any) -> str:
+    name = str(problem["loc"][0]) if problem["loc"] else "settings"
+    variable = _SPELLED.get(name.lower(), name if name.isupper() else f"FAREGATE_{name.upper()}")
+    if problem["type"] == "missing":
+        return f"{variable} is not set; set it, or use `faregate up`, which sets everything for a local run"
+    return f"{variable}: {problem['msg']}"
