@@ -1,0 +1,116 @@
+"""One process that we started: begun in a session of its own, known by pid and start time, ended by nobody else's mistake."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+# The kernel rounds a start time to clock ticks (10 ms); psutil adds the boot time, which NTP may move a little.
+SAME_START_SECONDS = 2.0
+
+
+class DidNotStart(Exception):
+    """A process ended, or stayed silent, before it was ready; the message says what it printed last."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A pid alone may be somebody else's by now; with its start time it is ours."""
+
+    pid: int
+    started: float
+
+    @property
+    def is_alive(self) -> bool:
+        found = self._find()
+        return found is not None and found.status() != psutil.STATUS_ZOMBIE
+
+    def end(self, *, first: signal.Signals = signal.SIGTERM, grace_seconds: float = 10.0) -> bool:
+        """Ask with `first`, and kill after the grace. Returns whether it went by itself."""
+        found = self._find()
+        if found is None:
+            return True
+        family = found.children(recursive=True)
+        found.send_signal(first)
+        try:
+            found.wait(timeout=grace_seconds)
+        except psutil.TimeoutExpired:
+            found.kill()
+            found.wait(timeout=10)
+            _kill_orphans(family)
+            return False
+        _kill_orphans(family)
+        return True
+
+    def _find(self) -> psutil.Process | None:
+        try:
+            found = psutil.Process(self.pid)
+            return found if abs(found.create_time() - self.started) < SAME_START_SECONDS else None
+        except psutil.NoSuchProcess:
+            return None
+
+
+def _kill_orphans(family: Sequence[psutil.Process]) -> None:
+    _, left = psutil.wait_procs(family, timeout=2)
+    for child in left:
+        child.kill()
+
+
+def spawn(
+    command: Sequence[str | Path],
+    *,
+    log: Path,
+    folder: Path,
+    env: Mapping[str, str],
+    user: int | None = None,
+    group: int | None = None,
+) -> Process:
+    """Start a detached process that writes to `log`; it outlives us, and a Ctrl-C in our terminal doesn't reach it."""
+    with log.open("ab") as out:
+        child = subprocess.Popen(
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=dict(env),
+            start_new_session=True,
+            user=user,
+            group=group,
+            extra_groups=None if user is None else [],
+        )
+    child.returncode = 0  # it is meant to outlive us: no warning when this object goes
+    return Process(child.pid, psutil.Process(child.pid).create_time())
+
+
+def clean_environment() -> dict[str, str]:
+    """What a server needs of our environment; nothing of the user's PG*, LD_PRELOAD or proxies changes how it runs."""
+    kept = ("PATH", "TMPDIR", "SYSTEMROOT")
+    return {name: os.environ[name] for name in kept if name in os.environ} | {"LC_ALL": "C", "TZ": "UTC"}
+
+
+def last_lines(log: Path, count: int = 15) -> str:
+    """The end of a log, for a message to a person."""
+    if not log.exists():
+        return "(it printed nothing)"
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 20_000))
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    return "\n".join(lines[-count:]) or "(it printed nothing)"
+
+
+def reap(process: Process) -> None:
+    """Collect a child that has ended, so that no zombie keeps its pid."""
+    try:
+        os.waitpid(process.pid, os.WNOHANG)
+    except ChildProcessError:
+        return
+
+
+def pause(seconds: float = 0.02) -> None:
+    time.sleep(seconds)

