@@ -1,0 +1,131 @@
+"""The body of a call: read within bounds, parsed once, refused precisely."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import orjson
+
+from gateway.errors import Refusal
+
+Receive = Callable[[], Awaitable[Any]]
+
+
+class ClientGone(Exception):
+    """The client closed its connection."""
+
+
+async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit_bytes: int, timeout_seconds: float) -> bytes:
+    """The whole body. Raises: Refusal (413 before it is read whole, 408 when it comes too slowly), ClientGone."""
+    if encoding := headers.get(b"content-encoding"):
+        raise Refusal(
+            415,
+            f"Content-Encoding {encoding.decode('latin-1')!r} is not supported; send the JSON body uncompressed.",
+            code="unsupported_content_encoding",
+        )
+    _check_content_type(headers.get(b"content-type"))
+    declared = headers.get(b"content-length")
+    if declared is not None and int(declared) > limit_bytes:
+        raise _too_large(limit_bytes)
+    message = await _first(receive, timeout_seconds)
+    if not message["more_body"] and message["type"] == "http.request":
+        if len(message["body"]) > limit_bytes:
+            raise _too_large(limit_bytes)
+        return bytes(message["body"])
+    return await _rest(receive, message, limit_bytes, timeout_seconds)
+
+
+def _check_content_type(given: bytes | None) -> None:
+    kind = (given or b"application/json").split(b";", 1)[0].strip().lower()
+    if kind != b"application/json" and not kind.endswith(b"+json"):
+        raise Refusal(
+            415,
+            f"Content-Type {kind.decode('latin-1')!r} is not supported; send JSON with Content-Type: application/json.",
+            code="unsupported_content_type",
+        )
+
+
+def _too_large(limit_bytes: int) -> Refusal:
+    return Refusal(
+        413, f"The request body is over the limit of {limit_bytes} bytes; send less in one request.", code="request_too_large"
+    )
+
+
+def _too_slow(timeout_seconds: float) -> Refusal:
+    return Refusal(
+        408,
+        f"The request body did not arrive within {timeout_seconds:g} seconds.",
+        code="request_timeout",
+        should_retry=False,
+    )
+
+
+async def _first(receive: Receive, timeout_seconds: float) -> Any:
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            message = await receive()
+    except TimeoutError:
+        raise _too_slow(timeout_seconds) from None
+    if message["type"] == "http.disconnect":
+        raise ClientGone
+    return message
+
+
+async def _rest(receive: Receive, message: Any, limit_bytes: int, timeout_seconds: float) -> bytes:
+    parts = bytearray()
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            while True:
+                parts += message["body"]
+                if len(parts) > limit_bytes:
+                    raise _too_large(limit_bytes)
+                if not message["more_body"]:
+                    return bytes(parts)
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone
+    except TimeoutError:
+        raise _too_slow(timeout_seconds) from None
+
+
+def parse_object(raw: bytes) -> dict[str, Any]:
+    """The body as a JSON object (RFC 8259, I-JSON's ban on repeated keys). Raises: Refusal (400) saying what and where."""
+    try:
+        parsed = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise _not_json(raw, error) from None
+    if not isinstance(parsed, dict):
+        raise Refusal(400, f"The request body must be a JSON object, not {_kind(parsed)}.", code="invalid_json")
+    # A parser keeps the last of two equal keys, so its output has fewer quotation marks than the input. Only then (or when
+    # an escape could hide one) is the slow, exact check worth its time.
+    if orjson.dumps(parsed).count(b'"') != raw.count(b'"') or b"\\u0022" in raw:
+        json.loads(raw, object_pairs_hook=_unique)
+    return parsed
+
+
+def _not_json(raw: bytes, error: orjson.JSONDecodeError) -> Refusal:
+    if not raw.strip():
+        return Refusal(400, "The request body is empty; send a JSON object.", code="invalid_json")
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        return Refusal(400, f"The request body is not valid UTF-8 (byte {wrong.start}).", code="invalid_utf8")
+    return Refusal(
+        400, f"The request body is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}.", code="invalid_json"
+    )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise Refusal(
+                400, f"The key {key!r} appears twice in one JSON object; send it once.", code="duplicate_key", param=key
+            )
+        found[key] = value
+    return found
+
+
+def _kind(value: object) -> str:
+    return {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}.get(type(value), "a number")

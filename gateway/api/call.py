@@ -1,0 +1,153 @@
+"""What a call asks for, read from its body; and the body that an engine gets: the few edits we make stand here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from gateway.errors import Refusal
+
+# Fields that only an operator may set: they choose priority, cache partition, or hosts that an engine connects to.
+ENGINE_ONLY = (
+    "priority",
+    "cache_salt",
+    "kv_transfer_params",
+    "vllm_xargs",
+    "data_parallel_rank",
+    "session_id",
+    "request_id",
+    "mm_processor_kwargs",
+    "id_slot",
+)
+# Counts past this are refused before any arithmetic on them.
+COUNT_MAX = 2**31 - 1
+
+
+@dataclass(slots=True)
+class Call:
+    """One request as understood: `generations` is n times the prompts; `output_tokens` is what the client set, or None."""
+
+    body: dict[str, Any]
+    body_bytes: int
+    model: str
+    stream: bool
+    generations: int
+    wants_usage: bool
+    output_tokens: int | None
+    output_field: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """How one paid endpoint is read. `prompts` checks the input and counts its prompts; `caps_output` says whether the plan's
+    output limit is written into a request that names none (chat engines would otherwise fill the context)."""
+
+    path: str
+    name: str
+    chat: bool
+    prompts: Callable[[dict[str, Any]], int]
+    caps_output: bool
+
+
+def read_call(endpoint: Endpoint, body: dict[str, Any], body_bytes: int) -> Call:
+    """Raises: Refusal (400), naming the field and what it must be."""
+    model = body.get("model")
+    if not isinstance(model, str) or not model:
+        raise _wrong("model", "a model's name; GET /v1/models lists them")
+    stream = body.get("stream", False)
+    if stream is None:
+        stream = False
+    elif not isinstance(stream, bool):
+        raise _wrong("stream", "true or false")
+    field = _output_field(body)
+    return Call(
+        body=body,
+        body_bytes=body_bytes,
+        model=model,
+        stream=stream,
+        generations=_generations(body) * endpoint.prompts(body),
+        wants_usage=_wants_usage(body, stream),
+        output_tokens=None if field is None else _count(body, field, 1),
+        output_field=field,
+    )
+
+
+def _output_field(body: dict[str, Any]) -> str | None:
+    for field in ("max_completion_tokens", "max_tokens"):
+        if body.get(field) is not None:
+            return field
+    return None
+
+
+def _generations(body: dict[str, Any]) -> int:
+    """`best_of` makes the engine run that many, however few it returns."""
+    wanted = _count(body, "n", 1) if body.get("n") is not None else 1
+    return max(wanted, _count(body, "best_of", 1)) if body.get("best_of") is not None else wanted
+
+
+def _wants_usage(body: dict[str, Any], stream: bool) -> bool:
+    options = body.get("stream_options")
+    if options is None:
+        return False
+    if not isinstance(options, dict):
+        raise _wrong("stream_options", "an object")
+    if not stream:
+        raise Refusal(400, "stream_options is only allowed when stream is true; remove it.", param="stream_options")
+    return bool(options.get("include_usage"))
+
+
+def _count(body: dict[str, Any], field: str, least: int) -> int:
+    value = body[field]
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= COUNT_MAX:
+        raise _wrong(field, f"a whole number of at least {least}")
+    return value
+
+
+def _wrong(field: str, must_be: str) -> Refusal:
+    return Refusal(400, f"{field} must be {must_be}.", param=field, code="invalid_value")
+
+
+def text_bytes(call: Call) -> int:
+    """Bytes of text in the input, without images: what a plan's input limit is checked against."""
+    return sum(_bytes_in(call.body[field]) for field in ("messages", "prompt", "tools", "suffix") if field in call.body)
+
+
+def _bytes_in(value: object) -> int:
+    if isinstance(value, str):
+        return 0 if value.startswith("data:") else len(value.encode())
+    if isinstance(value, dict):
+        return sum(_bytes_in(part) for part in value.values())
+    if isinstance(value, list):
+        # A list of token ids: an id stands for at most four bytes of the limit, as a token does.
+        return sum(4 if isinstance(part, int) else _bytes_in(part) for part in value)
+    return 0
+
+
+def image_count(body: dict[str, Any]) -> int:
+    """Images in the messages' content parts."""
+    return sum(
+        isinstance(part, dict) and part.get("type") in ("image_url", "input_image", "image")
+        for message in body.get("messages", ())
+        if isinstance(message.get("content"), list)
+        for part in message["content"]
+    )
+
+
+def engine_body(call: Call, endpoint: Endpoint, engine_model: str, output_tokens_max: int | None) -> bytes:
+    """The body that an engine gets. Our edits: the model's own name, usage asked for on streams (its extra chunk is taken out
+    again), output capped at what plan and context leave, and fields that choose engine internals removed."""
+    body = dict(call.body)
+    for field in ENGINE_ONLY:
+        body.pop(field, None)
+    body["model"] = engine_model
+    if call.stream:
+        body["stream_options"] = {"include_usage": True}
+    if output_tokens_max is not None:
+        if call.output_field is not None:
+            for field in ("max_completion_tokens", "max_tokens"):
+                if body.get(field) is not None:
+                    body[field] = min(body[field], output_tokens_max) if isinstance(body[field], int) else output_tokens_max
+        elif endpoint.caps_output:
+            body["max_tokens"] = output_tokens_max
+    return orjson.dumps(body)

@@ -1,0 +1,155 @@
+"""uvicorn's HTTP/1.1 protocol with the limits it lacks: header size, slow headers, pipelining, prompt word of a hang-up."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import httptools
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from gateway.errors import envelope
+
+HANG_UP = "faregate.hang_up"
+
+
+class HangUp:
+    """Tells that the client closed its connection; at most one listener at a time."""
+
+    __slots__ = ("happened", "listener")
+
+    def __init__(self) -> None:
+        self.happened = False
+        self.listener: Callable[[], object] | None = None
+
+    def tell(self) -> None:
+        self.happened = True
+        if self.listener is not None:
+            self.listener()
+
+
+class _HeadersTooLarge(Exception):
+    pass
+
+
+class _Pipelined(Exception):
+    """A second request came before the first was answered. It is not read: the answer closes the connection (RFC 9112, 9.3.2)."""
+
+
+class FrontProtocol(HttpToolsProtocol):
+    """One client connection. Stock uvicorn took a 5 MB header, never cut slow headers, and stopped reading while a pipelined
+    request waited, which hid the first one's hang-up."""
+
+    header_limit_bytes = 64 * 1024
+    header_seconds = 10.0
+
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._header_bytes = 0
+        self._in_headers = True
+        self._deaf = False
+        self._header_timer: asyncio.TimerHandle | None = None
+        self._hang_up: HangUp | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        self._expect_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._headers_arrived()
+        super().connection_lost(exc)
+        if self._hang_up is not None and self.cycle is not None and self.cycle.disconnected:
+            self._hang_up.tell()
+        self._hang_up = None
+
+    def data_received(self, data: bytes) -> None:
+        if self._deaf:
+            return
+        self._unset_keepalive_if_required()
+        if self._in_headers:
+            if self._header_timer is None:
+                self._expect_headers()
+            self._header_bytes += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(400, "This server speaks HTTP/1.1 only; do not ask for an upgrade.")
+        except httptools.HttpParserError as error:
+            self._not_understood(error)
+        else:
+            # One read may bring headers and body together; only headers that are still not complete count in full.
+            if self._in_headers and self._header_bytes > self.header_limit_bytes:
+                self._refuse_headers()
+
+    def on_message_begin(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            raise _Pipelined
+        super().on_message_begin()
+        self._in_headers = True
+        self._hang_up = self.scope[HANG_UP] = HangUp()  # type: ignore[literal-required]  # an extension of ours
+
+    def on_headers_complete(self) -> None:
+        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > self.header_limit_bytes:
+            raise _HeadersTooLarge
+        self._headers_arrived()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        # A body of over 64 KB paused the reading; from here on only a hang-up or a pipelined request can come.
+        self.flow.resume_reading()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._hang_up = None
+        self._in_headers, self._header_bytes = True, 0
+
+    def _expect_headers(self) -> None:
+        self._header_timer = self.loop.call_later(self.header_seconds, self._too_slow)
+
+    def _headers_arrived(self) -> None:
+        self._in_headers = False
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+    def _too_slow(self) -> None:
+        self._refuse(408, f"The request's headers did not arrive within {self.header_seconds:g} seconds.")
+
+    def _not_understood(self, error: httptools.HttpParserError) -> None:
+        cause = error.__context__
+        if isinstance(cause, _Pipelined):
+            self._deaf = True
+            self.cycle.keep_alive = False
+        elif isinstance(cause, _HeadersTooLarge):
+            self._refuse_headers()
+        else:
+            self.send_400_response("This is not a valid HTTP/1.1 request.")
+
+    def _refuse_headers(self) -> None:
+        self._refuse(431, f"The request's headers are over the limit of {self.header_limit_bytes} bytes; send less in headers.")
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, msg)
+
+    def _refuse(self, status: int, message: str) -> None:
+        """Answer without a request: the connection can't be used further. Nothing was held yet."""
+        self._deaf = True
+        self._headers_arrived()
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            body = envelope(message, "invalid_request_error", None, "bad_http")
+            self.transport.write(
+                b"%bcontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
+                % (STATUS_LINE[status], len(body), body)
+            )
+        self.transport.close()
+
+
+def protocol(header_limit_bytes: int, header_seconds: float) -> type[FrontProtocol]:
+    """The protocol class with its limits set; uvicorn takes a class and makes the instances itself."""
+    return type("Front", (FrontProtocol,), {"header_limit_bytes": header_limit_bytes, "header_seconds": header_seconds})
