@@ -31,6 +31,7 @@ class StreamReader:
     usage: dict[str, Any] | None = None
     finish_reason: str | None = None
     _tail: bytes = b""
+    _first: dict[str, Any] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
     _finished: set[int] = field(default_factory=set)
 
@@ -60,6 +61,16 @@ class StreamReader:
         self.is_done = True
         return DONE
 
+    def last_words(self) -> bytes:
+        """Frames that finish every open choice with "length", shaped like the engine's own chunks."""
+        chat = "delta" in (self._first.get("choices") or [{}])[0]
+        open_choices = [
+            {"index": index, "finish_reason": "length", **({"delta": {}} if chat else {"text": ""})}
+            for index in sorted(self._seen - self._finished)
+        ]
+        chunk = {key: value for key, value in self._first.items() if key not in ("choices", "usage")}
+        return b"data: " + orjson.dumps({**chunk, "choices": open_choices}) + b"\n\n"
+
     def _look(self, frame: bytes) -> bytes:
         payload = _payload(frame)
         if payload is None or self.is_done:
@@ -82,6 +93,7 @@ class StreamReader:
             if not choices:
                 return frame if self.wants_usage else b""
         self.frames += 1
+        self._first = self._first or chunk
         for choice in choices:
             self._note(choice)
         if isinstance(usage, dict) and not self.wants_usage:

@@ -1,0 +1,135 @@
+"""The client's side of one call: its headers, its answer, and the word that it hung up."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+
+from gateway.api.body import ClientGone
+from gateway.errors import Refusal
+from gateway.server import HANG_UP, HangUp
+
+Headers = list[tuple[bytes, bytes]]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+JSON = (b"content-type", b"application/json")
+# Proxies must neither buffer nor transform a stream.
+STREAM = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class Exchange:
+    """One request and its answer. `receipt` is put on whatever answer is given; `committed` says its status has left."""
+
+    __slots__ = ("_send", "address", "committed", "hang_up", "headers", "receipt", "receive", "request_id", "scope", "started_ns")
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+        self.scope = scope
+        self.receive = receive
+        self._send = send
+        self.request_id = request_id
+        self.started_ns = time.monotonic_ns()
+        self.headers: Mapping[bytes, bytes] = dict(scope["headers"])
+        self.address: str = scope["client"][0] if scope.get("client") else ""
+        self.hang_up: HangUp = scope.get(HANG_UP) or HangUp()
+        self.receipt: Headers = [(b"x-request-id", request_id.encode())]
+        self.committed = False
+
+    def is_gone(self) -> bool:
+        return self.hang_up.happened
+
+    def elapsed_ms(self) -> int:
+        return (time.monotonic_ns() - self.started_ns) // 1_000_000
+
+    async def answer(self, status: int, headers: Headers, body: bytes) -> None:
+        """A whole answer. Raises: ClientGone when nobody is there to take it."""
+        if self.is_gone():
+            raise ClientGone
+        self.committed = True
+        length = (b"content-length", b"%d" % len(body))
+        await self._send({"type": "http.response.start", "status": status, "headers": [*headers, length, *self.receipt]})
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def refuse(self, refusal: Refusal) -> None:
+        """An error: a status while none has left, else a frame in the stream and its end."""
+        if self.committed:
+            await self.write(b"data: " + refusal.body() + b"\n\ndata: [DONE]\n\n", last=True)
+        else:
+            await self.answer(refusal.status, [JSON, *refusal.headers()], refusal.body())
+
+    async def open_stream(self) -> None:
+        """Status 200 and the stream's headers, once."""
+        if not self.committed:
+            self.committed = True
+            await self._send({"type": "http.response.start", "status": 200, "headers": [*STREAM, *self.receipt]})
+
+    async def write(self, data: bytes, *, last: bool = False) -> None:
+        """Raises: ClientGone."""
+        if self.is_gone():
+            raise ClientGone
+        await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+
+    @contextmanager
+    def until_hang_up(self) -> Iterator[None]:
+        """Inside, the client's hang-up is raised as ClientGone at whatever is awaited (the way asyncio.timeout does it)."""
+        if self.is_gone():
+            raise ClientGone
+        task = asyncio.current_task()
+        assert task is not None
+        self.hang_up.listener = task.cancel
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self.is_gone() and task.uncancel() == 0:
+                raise ClientGone from None
+            raise
+        finally:
+            self.hang_up.listener = None
+
+
+class KeepWarm:
+    """A stream that waits long answers 200 after `after_seconds` and sends a comment now and then, so that no hop gives up on it.
+
+    Comments are safe in every chat client that was measured; named events and empty data are not.
+    """
+
+    EVERY_SECONDS = 10.0
+
+    def __init__(self, exchange: Exchange, after_seconds: float) -> None:
+        self._exchange = exchange
+        self._after_seconds = after_seconds
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> "KeepWarm":
+        self._timer = asyncio.get_running_loop().call_later(self._after_seconds, self._start)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def _start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._comment())
+
+    async def _comment(self) -> None:
+        try:
+            while True:
+                await self._exchange.open_stream()
+                await self._exchange.write(b": waiting\n\n")
+                await asyncio.sleep(self.EVERY_SECONDS)
+        except ClientGone:
+            return

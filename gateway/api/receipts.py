@@ -1,0 +1,52 @@
+"""What every answer says of the fare and the limits: our receipt, OpenAI's headers, and the IETF's RateLimit fields."""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from gateway.api.exchange import Headers
+
+DAY_SECONDS = 86_400
+
+
+def receipt(fare: int, limit: int, remaining: int, resets_at_ms: int, now_ms: int) -> Headers:
+    """`limit` -1 is unlimited: then there is no remaining to tell.
+
+    `RateLimit`: draft-ietf-httpapi-ratelimit-headers-11. `x-ratelimit-*`: OpenAI's names; its resets are Go durations.
+    """
+    headers = [(b"x-faregate-fare", b"%d" % fare)]
+    if limit < 0:
+        return [*headers, (b"x-faregate-remaining", b"unlimited")]
+    left = b"%d" % max(0, remaining)
+    seconds = max(1, -(-(resets_at_ms - now_ms) // 1000))
+    policy, reset = _fixed(limit, resets_at_ms)
+    return [
+        *headers,
+        (b"x-faregate-remaining", left),
+        (b"x-faregate-reset", reset),
+        (b"x-ratelimit-limit-requests", b"%d" % limit),
+        (b"x-ratelimit-remaining-requests", left),
+        (b"x-ratelimit-reset-requests", b"%dh%dm%ds" % (seconds // 3600, seconds % 3600 // 60, seconds % 60)),
+        (b"ratelimit-policy", policy),
+        (b"ratelimit", b'"daily";r=%b;t=%d' % (left, seconds)),
+    ]
+
+
+@lru_cache(maxsize=256)
+def _fixed(limit: int, resets_at_ms: int) -> tuple[bytes, bytes]:
+    return b'"daily";q=%d;w=%d' % (limit, DAY_SECONDS), utc(resets_at_ms).encode()
+
+
+def utc(ms: int) -> str:
+    """2026-12-01T00:00:00Z"""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def in_words(seconds: int) -> str:
+    """3 hours 12 minutes; the larger two units."""
+    hours, minutes = seconds // 3600, seconds % 3600 // 60
+    parts = [_plural(hours, "hour"), _plural(minutes, "minute")] if hours else [_plural(minutes, "minute")] if minutes else []
+    return " ".join(part for part in parts if part) or _plural(max(1, seconds), "second")
+
+
+def _plural(count: int, unit: str) -> str:
+    return "" if count == 0 else f"{count} {unit}{'' if count == 1 else 's'}"

@@ -1,0 +1,111 @@
+"""An engine's answer on its way to the client: bytes as they came, watched for output, end and errors."""
+
+from typing import Any, Protocol
+
+import orjson
+
+from gateway.api.exchange import JSON, Exchange, KeepWarm
+from gateway.api.progress import Progress
+from gateway.api.sse import DONE, StreamBroke, StreamReader
+
+# An answer that is not streamed is held until it is whole; no chat answer comes near this.
+ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
+
+
+class Answer(Protocol):
+    """What is needed of `backends.client.Answer`."""
+
+    async def read(self) -> bytes: ...
+
+
+async def relay_whole(answer: Answer, exchange: Exchange, progress: Progress) -> None:
+    """Raises: StreamBroke when the body is not a JSON object, ClientGone."""
+    body = await read_all(answer)
+    progress.first_byte_ms = exchange.elapsed_ms()
+    parsed = _object(body)
+    progress.count(parsed.get("usage") if isinstance(parsed.get("usage"), dict) else {})
+    progress.empty = not any(_has_answer(choice) for choice in parsed.get("choices") or ())
+    progress.status = 200
+    await exchange.answer(200, [JSON], body)
+    progress.output_began = progress.answered = True
+
+
+async def read_all(answer: Answer) -> bytes:
+    parts = bytearray()
+    while data := await answer.read():
+        parts += data
+        if len(parts) > ANSWER_LIMIT_BYTES:
+            raise StreamBroke(f"the engine sent an answer of over {ANSWER_LIMIT_BYTES} bytes")
+    return bytes(parts)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise StreamBroke("the engine sent an answer that is not JSON") from None
+    if not isinstance(parsed, dict) or "choices" not in parsed:
+        raise StreamBroke("the engine sent an answer without choices")
+    return parsed
+
+
+def _has_answer(choice: dict[str, Any]) -> bool:
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        return bool(choice.get("text"))
+    return any(
+        message.get(part) for part in ("content", "tool_calls", "reasoning_content", "reasoning", "refusal", "function_call")
+    )
+
+
+class StreamRelay:
+    """One stream. Nothing leaves before the engine's first output, so that an early failure still has a status of its own."""
+
+    def __init__(self, exchange: Exchange, progress: Progress, warm: KeepWarm, *, wants_usage: bool) -> None:
+        self._exchange = exchange
+        self._progress = progress
+        self._warm = warm
+        self._reader = StreamReader(wants_usage)
+        self._held: list[bytes] = []
+
+    async def run(self, answer: Answer) -> None:
+        """Raises: StreamBroke, ClientGone, and what the engine's connection raises."""
+        reader = self._reader
+        try:
+            while data := await answer.read():
+                out = reader.feed(data)
+                if self._progress.output_began:
+                    if out:
+                        await self._exchange.write(out)
+                elif reader.has_output:
+                    await self._begin(out)
+                else:
+                    self._held.append(out)
+            await self._end(reader.end())
+        finally:
+            self._progress.count(reader.usage, reader.frames)
+
+    async def _begin(self, out: bytes) -> None:
+        self._progress.first_byte_ms = self._exchange.elapsed_ms()
+        self._warm.stop()
+        await self._exchange.open_stream()
+        self._progress.status = 200
+        await self._exchange.write(b"".join([*self._held, out]))
+        self._progress.output_began = True
+        self._held.clear()
+
+    async def _end(self, owed: bytes) -> None:
+        if not self._progress.output_began:
+            # Finished without a word: the client gets it as it is, and pays nothing.
+            self._progress.empty = True
+            self._warm.stop()
+            await self._exchange.open_stream()
+            self._progress.status = 200
+            owed = b"".join([*self._held, owed])
+        await self._exchange.write(owed, last=True)
+        self._progress.answered = True
+
+    async def cut_as_length(self) -> None:
+        """Our own total time-out after output: end the stream properly, with `finish_reason` "length"."""
+        await self._exchange.write(self._reader.last_words() + DONE, last=True)
+        self._progress.answered = True
