@@ -36,15 +36,23 @@ class Postgres:
         return self.folder / "postgres.log"
 
     def start(self) -> Process:
-        """Initialise if needed, start, and wait until it answers. Raises: DidNotStart, NoGround."""
+        """Launch, and wait until it answers. Raises: DidNotStart, NoGround."""
+        process = self.launch()
+        self.wait(process)
+        return process
+
+    def launch(self) -> Process:
+        """Initialise if needed, and start. Raises: DidNotStart, NoGround."""
         owner = unprivileged()
         ground = reachable(self.folder, owner)
         self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         programs = reachable_copy(_wheel(), owner, ground) / "bin"
         data = ground / "data"
-        if not data.exists():
+        if data.exists():
+            _end_previous(data)
+        else:
             self._initialise(programs, ground, owner)
-        process = spawn(
+        return spawn(
             [programs / "postgres", "-D", data, *self._options()],
             log=self.log,
             folder=ground,
@@ -52,8 +60,26 @@ class Postgres:
             user=owner.uid,
             group=owner.gid,
         )
-        self._wait(process)
-        return process
+
+    def wait(self, process: Process) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            reap(process)
+            if not process.is_alive:
+                raise DidNotStart(f"PostgreSQL ended at once; its last lines:\n{last_lines(self.log)}")
+            try:
+                psycopg.connect(self.url(), connect_timeout=2).close()
+            except psycopg.OperationalError as error:
+                if "password authentication" in str(error):
+                    process.end(first=signal.SIGINT)
+                    raise DidNotStart(
+                        f"PostgreSQL's data in {self.folder} has another password than the one kept for it"
+                    ) from error
+                pause()
+            else:
+                return
+        process.end(first=signal.SIGINT)
+        raise DidNotStart(f"PostgreSQL did not answer within {START_SECONDS:.0f} s; its last lines:\n{last_lines(self.log)}")
 
     @staticmethod
     def stop(process: Process, grace_seconds: float = 20.0) -> bool:
@@ -101,25 +127,19 @@ class Postgres:
             chosen |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
         return [part for name, value in chosen.items() for part in ("-c", f"{name}={value}")]
 
-    def _wait(self, process: Process) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            reap(process)
-            if not process.is_alive:
-                raise DidNotStart(f"PostgreSQL ended at once; its last lines:\n{last_lines(self.log)}")
-            try:
-                psycopg.connect(self.url(), connect_timeout=2).close()
-            except psycopg.OperationalError as error:
-                if "password authentication" in str(error):
-                    process.end(first=signal.SIGINT)
-                    raise DidNotStart(
-                        f"PostgreSQL's data in {self.folder} has another password than the one kept for it"
-                    ) from error
-                pause()
-            else:
-                return
-        process.end(first=signal.SIGINT)
-        raise DidNotStart(f"PostgreSQL did not answer within {START_SECONDS:.0f} s; its last lines:\n{last_lines(self.log)}")
+
+def _end_previous(data: Path) -> None:
+    """A server that a broken run left on these files is ended; a lock file whose process is gone is removed.
+
+    `postmaster.pid` holds the pid in its first line and the start (seconds since 1970) in its third.
+    """
+    lock = data / "postmaster.pid"
+    if not lock.exists():
+        return
+    lines = lock.read_text().splitlines()
+    if len(lines) >= 3:
+        Process(int(lines[0]), float(lines[2])).end(first=signal.SIGINT, grace_seconds=20)
+    lock.unlink(missing_ok=True)
 
 
 def _wheel() -> Path:

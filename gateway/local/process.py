@@ -10,6 +10,8 @@ from pathlib import Path
 
 import psutil
 
+# A log that has grown past this starts anew at the next start; one older generation is kept.
+LOG_MAX_BYTES = 20 * 1024 * 1024
 # The kernel rounds a start time to clock ticks (10 ms); psutil adds the boot time, which NTP may move a little.
 SAME_START_SECONDS = 2.0
 
@@ -71,6 +73,8 @@ def spawn(
     group: int | None = None,
 ) -> Process:
     """Start a detached process that writes to `log`; it outlives us, and a Ctrl-C in our terminal doesn't reach it."""
+    if log.exists() and log.stat().st_size > LOG_MAX_BYTES:
+        log.replace(log.with_suffix(".log.1"))
     with log.open("ab") as out:
         child = subprocess.Popen(
             [str(part) for part in command],

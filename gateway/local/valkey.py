@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+import psutil
 import redis
 
 from gateway.local.ports import LOOPBACK
@@ -32,28 +33,20 @@ class Valkey:
         return self.folder / "valkey.log"
 
     def start(self) -> Process:
-        """Start, and wait until it has loaded its data and answers. Raises: DidNotStart."""
+        """Launch, and wait until it has loaded its data and answers. Raises: DidNotStart."""
+        process = self.launch()
+        self.wait(process)
+        return process
+
+    def launch(self) -> Process:
         self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        self._end_previous()
         settings = self.folder / "valkey.conf"
         settings.touch(mode=0o600)
         settings.write_text(self._settings())
-        process = spawn([self.program or _wheel(), settings], log=self.log, folder=self.folder, env=clean_environment())
-        self._wait(process)
-        return process
+        return spawn([self.program or _wheel(), settings], log=self.log, folder=self.folder, env=clean_environment())
 
-    @staticmethod
-    def stop(process: Process, grace_seconds: float = 20.0) -> bool:
-        """SIGTERM lets it write its append-only file out."""
-        return process.end(grace_seconds=grace_seconds)
-
-    def _settings(self) -> str:
-        lines = [f"bind {LOOPBACK}", f"port {self.port}", f'dir "{self.folder.resolve()}"', "daemonize no", 'save ""']
-        lines += ["appendonly yes", "appendfsync everysec", "maxmemory-policy noeviction", "protected-mode yes"]
-        if self.password:
-            lines.append(f"requirepass {self.password}")
-        return "\n".join(lines) + "\n"
-
-    def _wait(self, process: Process) -> None:
+    def wait(self, process: Process) -> None:
         deadline = time.monotonic() + START_SECONDS
         with redis.Redis.from_url(self.url(), socket_connect_timeout=1, socket_timeout=2) as client:
             while time.monotonic() < deadline:
@@ -68,6 +61,39 @@ class Valkey:
                     return
         process.end()
         raise DidNotStart(f"Valkey did not answer within {START_SECONDS:.0f} s; its last lines:\n{last_lines(self.log)}")
+
+    @staticmethod
+    def stop(process: Process, grace_seconds: float = 20.0) -> bool:
+        """SIGTERM lets it write its append-only file out."""
+        return process.end(grace_seconds=grace_seconds)
+
+    def _end_previous(self) -> None:
+        """Two servers on one append-only file would ruin it: one that a broken run left here is ended first."""
+        note = self.folder / "valkey.pid"
+        if not note.exists():
+            return
+        try:
+            found = psutil.Process(int(note.read_text()))
+            is_ours = Path(found.cwd()) == self.folder.resolve() and found.name().startswith(("valkey", "redis"))
+        except (psutil.Error, ValueError):
+            is_ours = False
+        if is_ours:
+            Process(found.pid, found.create_time()).end(grace_seconds=20)
+        note.unlink(missing_ok=True)
+
+    def _settings(self) -> str:
+        lines = [
+            f"bind {LOOPBACK}",
+            f"port {self.port}",
+            f'dir "{self.folder.resolve()}"',
+            "daemonize no",
+            "pidfile valkey.pid",
+            'save ""',
+        ]
+        lines += ["appendonly yes", "appendfsync everysec", "maxmemory-policy noeviction", "protected-mode yes"]
+        if self.password:
+            lines.append(f"requirepass {self.password}")
+        return "\n".join(lines) + "\n"
 
 
 def _wheel() -> Path:

@@ -1,6 +1,5 @@
 """PostgreSQL and Valkey of a test session: started on free ports, gone with it."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -116,8 +115,8 @@ def running_valkey(program: Path | None = None) -> Iterator[ValkeyServer]:
 
 
 def redis_program() -> Path | None:
-    """Redis itself, where the machine has one (`FAREGATE_TEST_REDIS` names another)."""
-    found = os.environ.get("FAREGATE_TEST_REDIS") or shutil.which("redis-server")
+    """Redis itself, where the machine has one."""
+    found = shutil.which("redis-server")
     return Path(found) if found else None
 
 
