@@ -1,0 +1,26 @@
+"""What differs between kinds of engine that all speak OpenAI's protocol."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """Names of an engine's own Prometheus metrics; None where it has none."""
+
+    running: str | None
+    waiting: str | None
+    kv_use: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineKind:
+    """One kind. `priority` says which number goes first, if the engine knows priorities at all."""
+
+    name: str
+    health_path: str
+    metrics_path: str
+    gauges: Gauges
+    priority: Literal["lower_first", "higher_first"] | None
+    # Request fields that it refuses or silently ignores.
+    lacks: frozenset[str]

@@ -1,0 +1,8 @@
+"""The kinds of engine that a fleet file may name."""
+
+from types import MappingProxyType
+
+from backends.engines.llamacpp import LLAMACPP
+from backends.engines.vllm import VLLM
+
+ENGINE_KINDS = MappingProxyType({kind.name: kind for kind in (VLLM, LLAMACPP)})

@@ -1,0 +1,181 @@
+"""The fleet file: which replicas exist, what each serves and how much it takes at once."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from backends.engines.kind import EngineKind
+from backends.engines.kinds import ENGINE_KINDS
+
+
+class InvalidFleet(Exception):
+    """The fleet file says something that cannot be; the message names file, line and field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One engine server. `slots` is how many requests it works on at once; `context` the tokens one request may have."""
+
+    id: str
+    model: str
+    engine: EngineKind
+    url: str
+    slots: int
+    context: int | None = None
+    engine_model: str = ""
+    api_key: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
+    # Parsed from `url`.
+    host: str = ""
+    port: int = 0
+    is_tls: bool = False
+    base_path: str = ""
+    authority: str = ""
+    origin: str = ""
+
+    @classmethod
+    def at(
+        cls, url: str, *, name: str, model: str, engine: EngineKind, slots: int, context: int | None = None,
+        engine_model: str | None = None, api_key: str | None = None, ca_file: str | None = None,
+    ) -> Self:  # fmt: skip
+        """Raises ValueError when `url` is not the root of an engine."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is no http:// or https:// address")
+        if parts.query or parts.fragment or parts.username is not None or not url.isascii() or not url.isprintable():
+            raise ValueError(f"{url!r} has more than a host, a port and a path")
+        base_path = parts.path.rstrip("/")
+        if base_path.endswith("/v1"):
+            raise ValueError(f"{url!r} must be the engine's root: leave out /v1")
+        is_tls = parts.scheme == "https"
+        host, port = parts.hostname, parts.port or (443 if is_tls else 80)
+        authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return cls(
+            id=name, model=model, engine=engine, url=url, slots=slots, context=context, engine_model=engine_model or model,
+            api_key=api_key, ca_file=ca_file, host=host, port=port, is_tls=is_tls, base_path=base_path, authority=authority,
+            origin=f"{parts.scheme}://{authority}",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """All replicas, in the order of the file."""
+
+    replicas: tuple[Replica, ...]
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Raises InvalidFleet."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+            document = tomllib.loads(text)
+        except OSError as error:
+            raise InvalidFleet(f"{path} can't be read: {error.strerror}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InvalidFleet(f"{path} is no TOML: {error}") from error
+        try:
+            entries = _Document.model_validate(document).replica
+        except ValidationError as error:
+            raise InvalidFleet(_first_mistake(path, text, document, error)) from error
+        return cls(tuple(_replica(path, text, index, entry) for index, entry in enumerate(entries)))
+
+    def pools(self) -> dict[str, list[Replica]]:
+        """Which replicas serve which model."""
+        pools: dict[str, list[Replica]] = {}
+        for replica in self.replicas:
+            pools.setdefault(replica.model, []).append(replica)
+        return pools
+
+    def replica(self, replica_id: str) -> Replica | None:
+        return next((replica for replica in self.replicas if replica.id == replica_id), None)
+
+
+_Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    model: _Name
+    engine: str
+    url: str
+    slots: Annotated[int, Field(ge=1, le=4096)]
+    context: Annotated[int, Field(ge=1)] | None = None
+    engine_model: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    api_key_file: str | None = None
+    ca_file: str | None = None
+
+    @field_validator("engine")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        if name not in ENGINE_KINDS:
+            raise ValueError(f"{name!r} is none of {', '.join(ENGINE_KINDS)}")
+        return name
+
+    @field_validator("url")
+    @classmethod
+    def _is_root(cls, url: str) -> str:
+        Replica.at(url, name="", model="", engine=next(iter(ENGINE_KINDS.values())), slots=1)
+        return url
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    replica: Annotated[list[_Entry], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _ids_are_unique(self) -> Self:
+        seen: set[str] = set()
+        for entry in self.replica:
+            if entry.id in seen:
+                raise ValueError(f"two replicas have the id {entry.id!r}")
+            seen.add(entry.id)
+        return self
+
+
+def _replica(path: Path, text: str, index: int, entry: _Entry) -> Replica:
+    api_key = None
+    if entry.api_key_file is not None:
+        where = f"{path}{_line(text, index, 'api_key_file')}: replica {entry.id}: api_key_file"
+        try:
+            api_key = (path.parent / entry.api_key_file).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidFleet(f"{where}: {entry.api_key_file} can't be read") from error
+        if not api_key or not api_key.isprintable() or " " in api_key:
+            raise InvalidFleet(f"{where}: {entry.api_key_file} holds no key")
+    return Replica.at(
+        entry.url, name=entry.id, model=entry.model, engine=ENGINE_KINDS[entry.engine], slots=entry.slots,
+        context=entry.context, engine_model=entry.engine_model, api_key=api_key,
+        ca_file=str(path.parent / entry.ca_file) if entry.ca_file else None,
+    )  # fmt: skip
+
+
+def _first_mistake(path: Path, text: str, document: Mapping[str, Any], error: ValidationError) -> str:
+    mistake = error.errors(include_url=False)[0]
+    location, message = mistake["loc"], mistake["msg"].removeprefix("Value error, ")
+    if len(location) < 2 or not isinstance(location[1], int):
+        return f"{path}: {'.'.join(map(str, location)) or 'replica'}: {message}"
+    index = location[1]
+    name = ".".join(map(str, location[2:]))
+    entry = document["replica"][index]
+    known_as = entry.get("id", index + 1) if isinstance(entry, dict) else index + 1
+    return f"{path}{_line(text, index, name)}: replica {known_as}: {name}: {message}"
+
+
+def _line(text: str, index: int, name: str) -> str:
+    """Where the field is written, or the replica it is missing from; nothing when the file is written in another way."""
+    heads = [match.start() for match in re.finditer(r"^[ \t]*\[\[[ \t]*replica[ \t]*\]\]", text, re.MULTILINE)]
+    if index >= len(heads):
+        return ""
+    end = heads[index + 1] if index + 1 < len(heads) else len(text)
+    written = re.compile(rf"^[ \t]*{re.escape(name)}[ \t]*=", re.MULTILINE).search(text, heads[index], end)
+    return f", line {text.count(chr(10), 0, written.start() if written else heads[index]) + 1}"
