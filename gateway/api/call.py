@@ -40,14 +40,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """How one paid endpoint is read. `prompts` checks the input and counts its prompts; `caps_output` says whether the plan's
-    output limit is written into a request that names none (chat engines would otherwise fill the context)."""
+    """How one paid endpoint is read. `prompts` checks the input and counts its prompts."""
 
     path: str
     name: str
     chat: bool
     prompts: Callable[[dict[str, Any]], int]
-    caps_output: bool
 
 
 def read_call(endpoint: Endpoint, body: dict[str, Any], body_bytes: int) -> Call:
@@ -134,7 +132,7 @@ def image_count(body: dict[str, Any]) -> int:
     )
 
 
-def engine_body(call: Call, endpoint: Endpoint, engine_model: str, output_tokens_max: int | None) -> bytes:
+def engine_body(call: Call, engine_model: str, output_max: int | None, output_default: int | None) -> bytes:
     """The body that an engine gets. Our edits: the model's own name, usage asked for on streams (its extra chunk is taken out
     again), output capped at what plan and context leave, and fields that choose engine internals removed."""
     body = dict(call.body)
@@ -143,11 +141,10 @@ def engine_body(call: Call, endpoint: Endpoint, engine_model: str, output_tokens
     body["model"] = engine_model
     if call.stream:
         body["stream_options"] = {"include_usage": True}
-    if output_tokens_max is not None:
-        if call.output_field is not None:
-            for field in ("max_completion_tokens", "max_tokens"):
-                if body.get(field) is not None:
-                    body[field] = min(body[field], output_tokens_max) if isinstance(body[field], int) else output_tokens_max
-        elif endpoint.caps_output:
-            body["max_tokens"] = output_tokens_max
+    if call.output_tokens is None:
+        if output_default is not None:
+            body["max_tokens"] = output_default
+    elif output_max is not None and call.output_tokens > output_max:
+        body.pop("max_completion_tokens", None)
+        body["max_tokens"] = output_max
     return orjson.dumps(body)

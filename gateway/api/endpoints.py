@@ -54,7 +54,6 @@ def _prompt(body: dict[str, Any]) -> int:
     )
 
 
-CHAT = Endpoint("/v1/chat/completions", "chat", chat=True, prompts=_messages, caps_output=True)
-# Engines give a completion 16 tokens when none are asked for, as OpenAI does.
-COMPLETIONS = Endpoint("/v1/completions", "completions", chat=False, prompts=_prompt, caps_output=False)
+CHAT = Endpoint("/v1/chat/completions", "chat", chat=True, prompts=_messages)
+COMPLETIONS = Endpoint("/v1/completions", "completions", chat=False, prompts=_prompt)
 PAID = {endpoint.path: endpoint for endpoint in (CHAT, COMPLETIONS)}

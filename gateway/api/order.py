@@ -1,0 +1,102 @@
+"""What a call comes to, decided before anything is held: model, fare, output cap, and whether the plan takes it. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from backends.fleet import Replica
+from billing.fare import fare
+from billing.plans import Plan
+from gateway.access.keyring import Caller
+from gateway.api.call import Call, Endpoint, image_count, text_bytes
+from gateway.errors import Refusal
+from models.catalogue import Catalogue, Model
+
+# A plan states its input in tokens; no tokenizer runs here, so it is checked in bytes of text. Tokens of the common
+# vocabularies hold about four bytes of English (docs/decisions/0002).
+BYTES_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`output_max` caps what a client asks for; `output_default` is written in where it asks for nothing (None: nothing is)."""
+
+    model: Model
+    replicas: Sequence[Replica]
+    fare: int
+    output_max: int | None
+    output_default: int | None
+
+
+def place(call: Call, endpoint: Endpoint, caller: Caller, catalogue: Catalogue, pools: Mapping[str, Sequence[Replica]]) -> Order:
+    """Raises: Refusal, saying which limit and what to change; ModelUnknown."""
+    model = catalogue.resolve(call.model)
+    replicas = pools.get(model.id)
+    if not replicas:
+        raise Refusal(
+            404,
+            f"The model {call.model!r} is not served here at present; GET /v1/models lists those that are.",
+            code="model_not_found",
+            param="model",
+        )
+    plan = caller.plan
+    if model.tier not in plan.tiers:
+        raise Refusal(
+            403,
+            f"The model {model.id!r} is in the {model.tier} tier, which the {plan.name} plan does not open.",
+            kind="permission_error",
+            code="model_not_in_plan",
+            param="model",
+        )
+    _check_envelope(call, plan)
+    context = min((replica.context for replica in replicas if replica.context), default=model.context)
+    return Order(
+        model=model,
+        replicas=replicas,
+        fare=fare(model.fare, call.generations),
+        output_max=_output_max(plan, context, call.body_bytes),
+        output_default=_output_default(plan, context, endpoint),
+    )
+
+
+def _check_envelope(call: Call, plan: Plan) -> None:
+    envelope = plan.envelope
+    if call.generations > envelope.n_max:
+        raise _over("n times the number of prompts", call.generations, envelope.n_max, plan, "n")
+    images = image_count(call.body)
+    if images > envelope.images_max:
+        raise _over("the number of images", images, envelope.images_max, plan, "messages")
+    limit = envelope.input_tokens_max
+    # The whole body is a cheap upper bound of its text.
+    if limit is not None and call.body_bytes > limit * BYTES_PER_TOKEN and (size := text_bytes(call)) > limit * BYTES_PER_TOKEN:
+        raise Refusal(
+            400,
+            f"The input is {size} bytes of text; the {plan.name} plan takes {limit} tokens, checked as {limit * BYTES_PER_TOKEN} "
+            "bytes. Send less, or use a plan with a larger input.",
+            code="context_length_exceeded",
+            param="messages" if "messages" in call.body else "prompt",
+        )
+
+
+def _over(what: str, is_now: int, limit: int, plan: Plan, param: str) -> Refusal:
+    return Refusal(
+        400,
+        f"{what} is {is_now}; the {plan.name} plan allows {limit}. Send less in one request.",
+        code="over_plan_limit",
+        param=param,
+    )
+
+
+def _output_max(plan: Plan, context: int | None, body_bytes: int) -> int | None:
+    """The plan's limit and what the context has room for: engines answer 400 to more, and some clients always ask for 32,000."""
+    limits = [] if plan.envelope.output_tokens_max is None else [plan.envelope.output_tokens_max]
+    if context is not None:
+        limits.append(max(context // 4, context - body_bytes // 3))
+    return min(limits, default=None)
+
+
+def _output_default(plan: Plan, context: int | None, endpoint: Endpoint) -> int | None:
+    """Chat engines fill the context when nothing is asked for: the plan's limit has to be written in where it is below that."""
+    limit = plan.envelope.output_tokens_max
+    if limit is None or not endpoint.chat or (context is not None and limit >= context):
+        return None
+    return limit
