@@ -1,0 +1,203 @@
+"""The tables of the record, as SQLAlchemy Core sees them; the migrations make them (CHECKs are there alone)."""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Date,
+    DateTime,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, CIDR, JSONB
+
+metadata = MetaData()
+_TIME = DateTime(timezone=True)
+
+# A plan is never edited: a change is a new version, and an account names the version that it bought.
+plans = Table(
+    "plans",
+    metadata,
+    Column("code", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("price_cents", BigInteger),  # null: agreed with each customer
+    Column("quota_per_day", BigInteger),  # null: unlimited
+    Column("service_class", Text, nullable=False),
+    Column("tiers", ARRAY(Text), nullable=False),
+    Column("input_tokens_max", Integer),  # null: the model's served context
+    Column("output_tokens_max", Integer),  # null: the model's served context
+    Column("concurrency", Integer),  # null: unlimited
+    Column("requests_per_minute", Integer),  # null: unlimited
+    Column("n_max", Integer, nullable=False),
+    Column("images_max", Integer, nullable=False),
+    Column("effective_from", _TIME, nullable=False, server_default=func.now()),
+    Column("retired_at", _TIME),
+    PrimaryKeyConstraint("code", "version", name="plans_pkey"),
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("id", Uuid, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("email", Text, nullable=False),
+    Column("state", Text, nullable=False, server_default="active"),
+    Column("plan_code", Text, nullable=False),
+    Column("plan_version", Integer, nullable=False),
+    Column("version", BigInteger, nullable=False, server_default="1"),  # moved by every change of account, plan or key
+    Column("created_at", _TIME, nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("id", name="accounts_pkey"),
+    UniqueConstraint("name", name="accounts_name_key"),
+    ForeignKeyConstraint(["plan_code", "plan_version"], ["plans.code", "plans.version"], name="accounts_plan_fkey"),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Uuid, nullable=False),
+    Column("account_id", Uuid),
+    Column("email", Text, nullable=False),
+    Column("password_hash", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("created_at", _TIME, nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("id", name="users_pkey"),
+    ForeignKeyConstraint(["account_id"], ["accounts.id"], name="users_account_fkey"),
+)
+Index("users_email_key", func.lower(users.c.email), unique=True)
+
+# Only the HMAC of a key is kept; `prefix` and `last4` let its owner recognise it.
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", Uuid, nullable=False),
+    Column("account_id", Uuid, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Column("prefix", Text, nullable=False),
+    Column("last4", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("scopes", ARRAY(Text), nullable=False),
+    Column("allowed_models", ARRAY(Text)),  # null: whatever the plan opens
+    Column("quota_per_day", BigInteger),
+    Column("requests_per_minute", Integer),
+    Column("networks", ARRAY(CIDR)),  # null: from anywhere
+    Column("expires_at", _TIME),
+    Column("revoked_at", _TIME),
+    Column("rotated_from", Uuid),
+    Column("created_at", _TIME, nullable=False, server_default=func.now()),
+    Column("last_used_at", _TIME),
+    PrimaryKeyConstraint("id", name="keys_pkey"),
+    UniqueConstraint("hash", name="keys_hash_key"),
+    ForeignKeyConstraint(["account_id"], ["accounts.id"], name="keys_account_fkey"),
+    ForeignKeyConstraint(["rotated_from"], ["keys.id"], name="keys_rotated_from_fkey"),
+    Index("keys_account_id_idx", "account_id"),
+)
+
+# The ledger: appended by billing/ledger.py, never edited. No foreign keys: an event is recorded whatever became of its account.
+requests = Table(
+    "requests",
+    metadata,
+    Column("day", Date, nullable=False),
+    Column("id", Uuid, nullable=False),
+    Column("account_id", Uuid, nullable=False),
+    Column("key_id", Uuid, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("endpoint", Text, nullable=False),
+    Column("fare", Integer, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("stream", Boolean, nullable=False),
+    Column("status", SmallInteger),
+    Column("at", _TIME, nullable=False),
+    Column("queue_ms", Integer),
+    Column("first_byte_ms", Integer),
+    Column("total_ms", Integer),
+    Column("prompt_tokens", Integer),
+    Column("cached_tokens", Integer),
+    Column("completion_tokens", Integer),
+    Column("tokens_estimated", Boolean, nullable=False),
+    Column("replica", Text),
+    Column("gateway", Text, nullable=False),
+    PrimaryKeyConstraint("day", "id", name="requests_pkey"),
+    Index("requests_account_id_at_idx", "account_id", "at"),
+    postgresql_partition_by="RANGE (day)",
+)
+
+# What `requests` adds up to, moved in the same transaction. `fares` are those of posted rows; tokens are of all rows.
+usage_daily = Table(
+    "usage_daily",
+    metadata,
+    Column("account_id", Uuid, nullable=False),
+    Column("day", Date, nullable=False),
+    Column("key_id", Uuid, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("fares", BigInteger, nullable=False),
+    Column("posted", BigInteger, nullable=False),
+    Column("voided", BigInteger, nullable=False),
+    Column("expired", BigInteger, nullable=False),
+    Column("hangups", BigInteger, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("cached_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+    PrimaryKeyConstraint("account_id", "day", "key_id", "model", name="usage_daily_pkey"),
+    Index("usage_daily_day_idx", "day"),
+)
+
+# How far into each shard's stream the ledger is; a nonce names the memory of Valkey that the position belongs to.
+stream_positions = Table(
+    "stream_positions",
+    metadata,
+    Column("shard", Integer, nullable=False, autoincrement=False),
+    Column("nonce", Text, nullable=False),
+    Column("position", Text, nullable=False),
+    Column("moved_at", _TIME, nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("shard", name="stream_positions_pkey"),
+)
+
+rejected_events = Table(
+    "rejected_events",
+    metadata,
+    Column("shard", Integer, nullable=False),
+    Column("nonce", Text, nullable=False),
+    Column("position", Text, nullable=False),
+    Column("problem", Text, nullable=False),
+    Column("fields", JSONB, nullable=False),
+    Column("at", _TIME, nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("shard", "nonce", "position", name="rejected_events_pkey"),
+)
+
+# Effects that must follow a commit are rows of that commit; the worker does them and removes them.
+staged_jobs = Table(
+    "staged_jobs",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("payload", JSONB, nullable=False),
+    Column("created_at", _TIME, nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("id", name="staged_jobs_pkey"),
+)
+
+audit_entries = Table(
+    "audit_entries",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), nullable=False),
+    Column("at", _TIME, nullable=False, server_default=func.now()),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("account_id", Uuid),
+    Column("subject", Text, nullable=False),
+    Column("details", JSONB, nullable=False),
+    PrimaryKeyConstraint("id", name="audit_entries_pkey"),
+    Index("audit_entries_account_id_idx", "account_id", "at"),
+)
