@@ -1,0 +1,71 @@
+"""What this gateway knows of each replica, from its calls and from its probes."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from backends.breaker import Breaker, State, after_fault, after_success, after_try_began, is_fault, may_try
+from backends.choose import Standing, preference
+from backends.fleet import Replica
+
+# One missed probe may be a long tick of a busy engine.
+MISSED_PROBES_TO_FALL = 2
+
+
+class Readiness:
+    """Replicas not heard of yet count as ready: a call to one that is not costs a refused connection."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._known: dict[str, _Known] = {}
+        self._turn = 0
+
+    def prefer(self, pool: Sequence[Replica], in_flight: Mapping[str, int]) -> tuple[Replica, ...]:
+        """Whom to ask for a slot, in order. When the first one is on trial, this call is its try."""
+        self._turn += 1
+        order = preference(pool, in_flight, {replica.id: self.standing(replica.id) for replica in pool}, self._turn)
+        if order and self.standing(order[0].id) is Standing.TRIAL:
+            known = self._of(order[0].id)
+            known.breaker = after_try_began(known.breaker, self._now())
+            # Others on trial wait for their turn: one call risks one replica.
+            return tuple(replica for replica in order if replica is order[0] or self.standing(replica.id) is Standing.READY)
+        return order
+
+    def standing(self, replica_id: str) -> Standing:
+        known = self._known.get(replica_id)
+        if known is None:
+            return Standing.READY
+        if not known.is_up:
+            return Standing.BROKEN
+        if known.breaker.state is State.CLOSED:
+            return Standing.READY
+        return Standing.TRIAL if may_try(known.breaker, self._now()) else Standing.BROKEN
+
+    def called(self, replica_id: str, outcome: BaseException | int) -> None:
+        """How a call ended: a status of the engine's, or what was raised. An abort or a cancellation tells nothing."""
+        known = self._of(replica_id)
+        if is_fault(outcome):
+            known.breaker = after_fault(known.breaker, self._now())
+        elif isinstance(outcome, int):
+            known.breaker = after_success(known.breaker)
+
+    def probed(self, replica_id: str, is_healthy: bool, *, is_certain: bool = False) -> None:
+        """`is_certain`: it refused the connection, which needs no second look."""
+        known = self._of(replica_id)
+        if is_healthy:
+            if not known.is_up:
+                known.breaker = Breaker()  # it is another process now
+            known.missed, known.is_up = 0, True
+        else:
+            known.missed += 1
+            known.is_up = known.is_up and not (is_certain or known.missed >= MISSED_PROBES_TO_FALL)
+
+    def _of(self, replica_id: str) -> "_Known":
+        return self._known.setdefault(replica_id, _Known())
+
+
+@dataclass(slots=True)
+class _Known:
+    breaker: Breaker = field(default_factory=Breaker)
+    is_up: bool = True
+    missed: int = 0
