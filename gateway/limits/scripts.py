@@ -1,0 +1,20 @@
+"""The Lua scripts of the gate, loaded from the files beside this one."""
+
+from importlib.resources import files
+
+from gateway.valkey import Script
+
+
+def _load(*names: str) -> Script:
+    folder = files("gateway.limits")
+    return Script.of("\n".join(folder.joinpath(f"{name}.lua").read_text(encoding="utf-8") for name in names))
+
+
+OPEN = _load("open")
+LEASE = _load("lease")
+ADMIT = _load("admit")
+SETTLE = _load("close", "settle")
+ASSERT = _load("assert")
+SWEEP = _load("close", "sweep")
+SEED = _load("seed")
+BUMP = _load("bump")
