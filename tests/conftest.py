@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from tests.support.engine_fixture import stand_in_engine as stand_in_engine
 from tests.support.services import PostgresServer, ValkeyServer, running_postgres, running_valkey
 
 
