@@ -269,8 +269,7 @@ class _Link(asyncio.Protocol):
                 sent.answer.set_exception(ValkeyUnavailable(reason, maybe_sent=True))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but its bases
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lose(f"connection lost: {exc or 'closed by the server'}")

@@ -1,0 +1,75 @@
+"""A held fare: it is settled by leaving its `with` block, whatever the way out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import orjson
+
+from gateway.clock import DAY_MS
+from gateway.limits.policy import Numbers
+
+
+@dataclass(slots=True)
+class Ask:
+    """One call that wants to run: who, for how many fares, under which limits. The id decides the day charged."""
+
+    request_id: str
+    account: str
+    key: str
+    version: int
+    fare: int
+    numbers: Numbers
+    model: str
+    endpoint: str
+    stream: bool
+
+    @property
+    def at_ms(self) -> int:
+        return int(self.request_id[:8] + self.request_id[9:13], 16)
+
+    @property
+    def day(self) -> int:
+        return self.at_ms // DAY_MS
+
+    def packed(self, nonce: str) -> bytes:
+        """What Valkey keeps of the hold, enough to settle it when its gateway is gone."""
+        return orjson.dumps(
+            [self.account, self.key, self.day, self.fare, self.model, self.endpoint, int(self.stream), self.at_ms, nonce]
+        )
+
+
+class Hold:
+    """`with hold:` settles on the way out: as `settle` marked it, else voided. Nothing is awaited."""
+
+    __slots__ = ("_close", "account", "ask", "at_ms", "day", "endpoint", "fare", "key", "limit", "mark", "model",
+                 "remaining", "request_id", "resets_at_ms", "used")  # fmt: skip
+
+    def __init__(self, ask: Ask, used: int, key_used: int, *, close: "Callable[[Hold], None]") -> None:
+        self.ask = ask
+        self.request_id, self.account, self.key = ask.request_id, ask.account, ask.key
+        self.model, self.endpoint, self.fare = ask.model, ask.endpoint, ask.fare
+        self.at_ms, self.day = ask.at_ms, ask.day
+        self.resets_at_ms = (self.day + 1) * DAY_MS
+        self.limit, self.used = _tighter(ask.numbers, used, key_used)
+        self.remaining = -1 if self.limit < 0 else max(0, self.limit - self.used)
+        self.mark: tuple[str, str, bytes] | None = None
+        self._close = close
+
+    def settle(self, verdict: str, reason: str, event: bytes) -> None:
+        """How the call ended. The first mark stands: a call ends once."""
+        if self.mark is None:
+            self.mark = (verdict, reason, event)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close(self)
+
+
+def _tighter(numbers: Numbers, used: int, key_used: int) -> tuple[int, int]:
+    """The daily limit that ends first, the account's or the key's, and what is used of it; -1 when there is none."""
+    if numbers.key_quota >= 0 and (numbers.quota < 0 or numbers.key_quota - key_used < numbers.quota - used):
+        return numbers.key_quota, key_used
+    return numbers.quota, used

@@ -1,0 +1,41 @@
+"""Why a call may not run now: what the gate raises, as nouns."""
+
+from typing import Literal
+
+Scope = Literal["account", "key"]
+
+
+class QuotaUsedUp(Exception):
+    """The day's fares are spent, by the account or by the key's own cap. Nothing was taken."""
+
+    def __init__(self, scope: Scope, limit: int, used: int, resets_at_ms: int) -> None:
+        super().__init__(f"the {scope}'s {limit} fares of the day are used ({used})")
+        self.scope, self.limit, self.used, self.resets_at_ms = scope, limit, used, resets_at_ms
+
+
+class RateExceeded(Exception):
+    """Too many calls a minute; the next one passes in `retry_after_ms`."""
+
+    def __init__(self, scope: Scope, limit: int, retry_after_ms: int) -> None:
+        super().__init__(f"the {scope} may call {limit} times a minute; next in {retry_after_ms} ms")
+        self.scope, self.limit, self.retry_after_ms = scope, limit, retry_after_ms
+
+
+class TooManyOpenCalls(Exception):
+    """As many calls are open as the plan allows at once."""
+
+    def __init__(self, limit: int, open_calls: int) -> None:
+        super().__init__(f"{open_calls} calls are open, {limit} may be")
+        self.limit, self.open = limit, open_calls
+
+
+class SnapshotStale(Exception):
+    """Account or key changed since the caller was read: read it again and ask once more."""
+
+
+class GateClosed(Exception):
+    """Nothing can be admitted for a moment (Valkey away or just back, counters unknown, too much unsettled)."""
+
+    def __init__(self, why: str, retry_after_ms: int = 1000) -> None:
+        super().__init__(why)
+        self.why, self.retry_after_ms = why, retry_after_ms
