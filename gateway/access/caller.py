@@ -12,31 +12,31 @@ Scope = Literal["inference", "read"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 
-class CallerRefused(Exception):
-    """The key is known, but may not do this. The message says what to do; it names no secret."""
+class KeyRefused(Exception):
+    """This key may not do this. The message says what to do; it names no secret."""
 
 
-class KeyRevoked(CallerRefused):
+class KeyRevoked(KeyRefused):
     """The key was revoked."""
 
 
-class KeyExpired(CallerRefused):
+class KeyExpired(KeyRefused):
     """The key's time is over."""
 
 
-class AddressNotAllowed(CallerRefused):
+class AddressNotAllowed(KeyRefused):
     """The key has a list of networks, and the caller is in none of them."""
 
 
-class ScopeMissing(CallerRefused):
+class ScopeMissing(KeyRefused):
     """The key was not given the scope that this needs."""
 
 
-class ModelNotAllowedForKey(CallerRefused):
+class ModelNotAllowedForKey(KeyRefused):
     """The key has a list of models, and this is not one of them."""
 
 
-class AccountSuspended(CallerRefused):
+class AccountSuspended(KeyRefused):
     """Every key of the account is stopped."""
 
 

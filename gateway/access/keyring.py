@@ -5,10 +5,38 @@ import time
 from collections import OrderedDict
 from typing import TypeVar
 
-from gateway.access.caller import Caller
+from gateway.access.caller import (
+    AccountSuspended,
+    AddressNotAllowed,
+    Caller,
+    KeyExpired,
+    KeyRefused,
+    KeyRevoked,
+    ModelNotAllowedForKey,
+    ScopeMissing,
+    refusal,
+)
 from gateway.access.keys import digest, looks_valid
 from gateway.access.keystore import KeyStore, KeyStoreUnavailable
-from gateway.access.unknown import Tries
+from gateway.access.unknown import TooManyUnknownKeys, Tries
+
+__all__ = [
+    "AccountSuspended",
+    "AddressNotAllowed",
+    "Caller",
+    "KeyExpired",
+    "KeyMalformed",
+    "KeyRefused",
+    "KeyRevoked",
+    "KeyStore",
+    "KeyStoreUnavailable",
+    "KeyUnknown",
+    "Keyring",
+    "ModelNotAllowedForKey",
+    "ScopeMissing",
+    "TooManyUnknownKeys",
+    "refusal",
+]
 
 Value = TypeVar("Value")
 
@@ -17,11 +45,11 @@ UNKNOWN_MAX = 10_000
 UNKNOWN_SECONDS = 5.0
 
 
-class KeyMalformed(Exception):
+class KeyMalformed(KeyRefused):
     """What was sent can't be a key of ours."""
 
 
-class KeyUnknown(Exception):
+class KeyUnknown(KeyRefused):
     """It looks like a key, but there is none like it."""
 
 

@@ -1,17 +1,12 @@
-"""The one indexed query that turns the HMAC of a key into a caller, with time-outs short enough for the paid path."""
+"""The one indexed query that turns the HMAC of a key into a caller."""
 
-import asyncio
 from datetime import datetime
 
-import psycopg
-from psycopg.rows import DictRow, dict_row
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from psycopg.rows import DictRow
 
-from billing.database import conninfo
 from billing.plans import plan_from_row
+from billing.reader import TIMEOUT_SECONDS, Reader, RecordUnavailable
 from gateway.access.caller import Caller
-
-TIMEOUT_SECONDS = 1.0
 
 FIND_KEY = """
 SELECT k.id AS key_id, k.scopes, k.allowed_models, k.networks, k.expires_at, k.revoked_at IS NOT NULL AS revoked,
@@ -20,7 +15,7 @@ SELECT k.id AS key_id, k.scopes, k.allowed_models, k.networks, k.expires_at, k.r
   FROM keys k
   JOIN accounts a ON a.id = k.account_id
   JOIN plans p ON p.code = a.plan_code AND p.version = a.plan_version
- WHERE k.hash = %s
+ WHERE k.hash = %(hash)s
 """
 
 
@@ -29,57 +24,27 @@ class KeyStoreUnavailable(Exception):
 
 
 class KeyStore:
-    """A few connections to PostgreSQL for keys alone, opened when they are needed."""
+    """Keys as PostgreSQL has them, over connections of its own."""
 
     def __init__(self, database_url: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
-        self._timeout_seconds = timeout_seconds
-        self._asked: set[asyncio.Task[Caller | None]] = set()
-        self._pool: AsyncConnectionPool[psycopg.AsyncConnection[DictRow]] = AsyncConnectionPool(
-            conninfo(database_url),
-            min_size=0,
-            max_size=4,
-            open=False,
-            timeout=timeout_seconds,
-            # Give up on a connection soon: the next miss tries again, so nothing waits out a long back-off.
-            reconnect_timeout=timeout_seconds,
-            check=AsyncConnectionPool.check_connection,
-            kwargs={"autocommit": True, "row_factory": dict_row, "connect_timeout": 2, "prepare_threshold": None},
-        )
+        self._reader = Reader(database_url, timeout_seconds=timeout_seconds)
 
     async def open(self) -> None:
         """Waits for nothing: PostgreSQL may come later."""
-        await self._pool.open(wait=False)
+        await self._reader.open()
 
     async def close(self) -> None:
-        for task in self._asked:
-            task.cancel()
-        await asyncio.gather(*self._asked, return_exceptions=True)
-        await self._pool.close(timeout=self._timeout_seconds)
+        await self._reader.close()
 
     async def find(self, digest: bytes) -> Caller | None:
-        """Raises: KeyStoreUnavailable, after `timeout_seconds` at the latest, even if PostgreSQL is frozen."""
-        # Cancelling a query waits for the server, so a late one is left to itself instead of being cancelled.
-        task = asyncio.ensure_future(self._query(digest))
-        self._asked.add(task)
-        task.add_done_callback(self._forget)
-        done, _ = await asyncio.wait({task}, timeout=self._timeout_seconds)
-        if not done:
-            raise KeyStoreUnavailable("the key store did not answer in time; try again shortly")
+        """Raises: KeyStoreUnavailable, within about a second."""
         try:
-            return task.result()
-        except (psycopg.Error, PoolTimeout, OSError) as error:
-            raise KeyStoreUnavailable("the key store is unavailable; try again shortly") from error
-
-    def _forget(self, task: asyncio.Task[Caller | None]) -> None:
-        self._asked.discard(task)
-        if not task.cancelled():
-            task.exception()  # seen here, so that a query nobody waits for any more is not reported as lost
-
-    async def _query(self, digest: bytes) -> Caller | None:
-        async with self._pool.connection() as connection:
-            cursor = await connection.execute(FIND_KEY, (digest,))
-            row = await cursor.fetchone()
-        return None if row is None else _caller(row, digest)
+            rows = await self._reader.ask(FIND_KEY, {"hash": digest})
+        except RecordUnavailable as error:
+            raise KeyStoreUnavailable(
+                "Keys can't be looked up at present. Try again shortly."
+            ) from error
+        return _caller(rows[0], digest) if rows else None
 
 
 def _caller(row: DictRow, digest: bytes) -> Caller:
