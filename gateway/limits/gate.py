@@ -39,12 +39,13 @@ class Gate:
         await self.leases.start()
         self.sweeper.start()
 
-    async def close(self, flush_seconds: float = 0.0) -> int:
-        """Stop; first wait for ends to be acknowledged. Returns how many were not."""
-        left = await self.outbox.flush(flush_seconds)
+    async def flush(self, timeout_seconds: float) -> int:
+        """Wait until every end is acknowledged; returns how many are not."""
+        return await self.outbox.flush(timeout_seconds)
+
+    async def close(self) -> None:
         await self.sweeper.close()
         await self.leases.close()
-        return left
 
     @property
     def open_calls(self) -> int:

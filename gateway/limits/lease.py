@@ -60,14 +60,7 @@ class Leases:
     def put_back(self, hold: Hold, shard: Shard, nonce: str) -> asyncio.Future[Any]:
         """Assert a hold under a nonce."""
         ask = hold.ask
-        keys = (
-            shard.epoch,
-            shard.leases,
-            shard.holds,
-            shard.tombstone(ask.request_id),
-            shard.account(ask.account),
-            shard.key(ask.key),
-        )
+        keys = (shard.epoch, shard.leases, shard.holds, *shard.call(ask.request_id, ask.account, ask.key))
         return self._valkey.script(scripts.ASSERT, keys, (nonce, self._gateway, ask.request_id, ask.packed(nonce)))
 
     def _reconnected(self) -> None:

@@ -121,14 +121,7 @@ class Outbox:
         ask, shard = ending.ask, ending.shard
         self._in_flight += 1
         ending.sends += 1
-        keys = (
-            shard.epoch,
-            shard.holds,
-            shard.tombstone(ask.request_id),
-            shard.account(ask.account),
-            shard.key(ask.key),
-            shard.events,
-        )
+        keys = (shard.epoch, shard.holds, *shard.call(ask.request_id, ask.account, ask.key), shard.events)
         answer = self._valkey.script(
             scripts.SETTLE,
             keys,
