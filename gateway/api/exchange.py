@@ -101,14 +101,16 @@ class KeepWarm:
 
     EVERY_SECONDS = 10.0
 
-    def __init__(self, exchange: Exchange, after_seconds: float) -> None:
+    def __init__(self, exchange: Exchange, after_seconds: float, *, is_on: bool) -> None:
         self._exchange = exchange
+        self._is_on = is_on
         self._after_seconds = after_seconds
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     def __enter__(self) -> "KeepWarm":
-        self._timer = asyncio.get_running_loop().call_later(self._after_seconds, self._start)
+        if self._is_on:
+            self._timer = asyncio.get_running_loop().call_later(self._after_seconds, self._start)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -6,14 +6,9 @@ from dataclasses import dataclass
 from backends.fleet import Replica
 from billing.fare import fare
 from billing.plans import Plan
-from gateway.access.keyring import Caller
 from gateway.api.call import Call, Endpoint, image_count, text_bytes
 from gateway.errors import Refusal
 from models.catalogue import Catalogue, Model
-
-# A plan states its input in tokens; no tokenizer runs here, so it is checked in bytes of text. Tokens of the common
-# vocabularies hold about four bytes of English (docs/decisions/0002).
-BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +22,8 @@ class Order:
     output_default: int | None
 
 
-def place(call: Call, endpoint: Endpoint, caller: Caller, catalogue: Catalogue, pools: Mapping[str, Sequence[Replica]]) -> Order:
-    """Raises: Refusal, saying which limit and what to change; ModelUnknown."""
+def place(call: Call, endpoint: Endpoint, plan: Plan, catalogue: Catalogue, pools: Mapping[str, Sequence[Replica]]) -> Order:
+    """Raises: Refusal, saying which limit and what to change; ModelUnknown; FareOutOfBounds."""
     model = catalogue.resolve(call.model)
     replicas = pools.get(model.id)
     if not replicas:
@@ -38,8 +33,7 @@ def place(call: Call, endpoint: Endpoint, caller: Caller, catalogue: Catalogue, 
             code="model_not_found",
             param="model",
         )
-    plan = caller.plan
-    if model.tier not in plan.tiers:
+    if not plan.opens(model.tier):
         raise Refusal(
             403,
             f"The model {model.id!r} is in the {model.tier} tier, which the {plan.name} plan does not open.",
@@ -65,13 +59,13 @@ def _check_envelope(call: Call, plan: Plan) -> None:
     images = image_count(call.body)
     if images > envelope.images_max:
         raise _over("the number of images", images, envelope.images_max, plan, "messages")
-    limit = envelope.input_tokens_max
+    limit = envelope.input_bytes_max
     # The whole body is a cheap upper bound of its text.
-    if limit is not None and call.body_bytes > limit * BYTES_PER_TOKEN and (size := text_bytes(call)) > limit * BYTES_PER_TOKEN:
+    if limit is not None and call.body_bytes > limit and (size := text_bytes(call)) > limit:
         raise Refusal(
             400,
-            f"The input is {size} bytes of text; the {plan.name} plan takes {limit} tokens, checked as {limit * BYTES_PER_TOKEN} "
-            "bytes. Send less, or use a plan with a larger input.",
+            f"The input is {size} bytes of text; the {plan.name} plan takes {envelope.input_tokens_max} tokens, checked as "
+            f"{limit} bytes. Send less, or use a plan with a larger input.",
             code="context_length_exceeded",
             param="messages" if "messages" in call.body else "prompt",
         )

@@ -1,0 +1,111 @@
+"""The engine's part of one call: a slot, the engine on it, its answer; and another replica while nothing was delivered."""
+
+import asyncio
+from collections.abc import Sequence
+
+from backends.client import Answer
+from backends.failures import EngineBroke, EngineSpokeNonsense, EngineUnreachable
+from backends.fleet import Replica
+from backends.slot import Slot
+from gateway.api.call import Call, Endpoint, engine_body
+from gateway.api.exchange import Exchange, KeepWarm
+from gateway.api.faults import EngineFailed, EngineOverloaded, raise_status
+from gateway.api.order import Order
+from gateway.api.progress import Progress
+from gateway.api.relay import StreamRelay, read_all, relay_whole
+from gateway.api.sse import StreamBroke
+from gateway.wiring import House
+
+# An engine that fails before anything was delivered is replaced by another, at most so often in all.
+ATTEMPTS = 3
+_ELSEWHERE = (EngineUnreachable, EngineBroke, EngineSpokeNonsense, EngineFailed, EngineOverloaded, StreamBroke)
+_HEADERS = ((b"content-type", b"application/json"), (b"accept", b"*/*"))
+
+
+class NoReplicaReady(Exception):
+    """Every replica of the model is down or has just failed."""
+
+
+class TotalTimedOut(Exception):
+    """The call took longer than one call may, and had no output yet."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"no output within {seconds:g} s")
+        self.seconds = seconds
+
+
+class Delivery:
+    """Brings one held call to an engine and the answer to the client."""
+
+    def __init__(
+        self, house: House, endpoint: Endpoint, exchange: Exchange, call: Call, order: Order, progress: Progress, warm: KeepWarm
+    ) -> None:  # fmt: skip
+        self._house, self._endpoint, self._exchange = house, endpoint, exchange
+        self._call, self._order, self._progress, self._warm = call, order, progress, warm
+        self._tried: set[str] = set()
+        self._deadline = asyncio.get_running_loop().time() + house.settings.total_seconds
+
+    async def run(self, slot: Slot) -> None:
+        """Raises what the last attempt raised; nothing was delivered then, unless `progress.output_began`."""
+        while True:
+            try:
+                with slot:
+                    await self._attempt(slot)
+            except _ELSEWHERE:
+                if self._progress.output_began or self._progress.attempts >= ATTEMPTS or not self._preference():
+                    raise
+            else:
+                return
+            name = f"{self._exchange.request_id}/{self._progress.attempts + 1}"
+            slot = self._house.queue.slot(self._order.model.id, name)
+
+    async def _attempt(self, slot: Slot) -> None:
+        replica = await self._replica(slot)
+        self._progress.attempts += 1
+        self._progress.replica = replica.id
+        self._tried.add(replica.id)
+        relay: StreamRelay | None = None
+        if self._call.stream:
+            relay = StreamRelay(self._exchange, self._progress, self._warm, wants_usage=self._call.wants_usage)
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                await self._exchange_with(replica, relay)
+        except TimeoutError:
+            if relay is None or not self._progress.output_began:
+                raise TotalTimedOut(self._house.settings.total_seconds) from None
+            await relay.cut_as_length()
+
+    async def _replica(self, slot: Slot) -> Replica:
+        asked_ms = self._exchange.elapsed_ms()
+        settings = self._house.settings
+        if slot.replica is None:
+            if not self._preference():
+                raise NoReplicaReady
+            await slot.take(self._preference, settings.queue_seconds, settings.queue_depth)
+        self._progress.queue_ms = (self._progress.queue_ms or 0) + self._exchange.elapsed_ms() - asked_ms
+        return next(replica for replica in self._order.replicas if replica.id == slot.replica)
+
+    def _preference(self) -> Sequence[tuple[str, int]]:
+        return [pair for pair in self._house.preference(self._order.model.id) if pair[0] not in self._tried]
+
+    async def _exchange_with(self, replica: Replica, relay: StreamRelay | None) -> None:
+        body = engine_body(self._call, replica.engine_model, self._order.output_max, self._order.output_default)
+        with self._house.engines.open(replica, self._endpoint.path, body, _HEADERS) as answer:
+            try:
+                await answer.start()
+                if answer.status != 200:
+                    raise_status(answer.status, await read_all(answer))
+                await self._relay(answer, relay)
+            except Exception as failure:
+                self._house.engine_failed(replica, failure, answer.status)
+                raise
+            self._house.readiness.called(replica.id, 200)
+
+    async def _relay(self, answer: Answer, relay: StreamRelay | None) -> None:
+        if relay is None:
+            await relay_whole(answer, self._exchange, self._progress)
+            return
+        kind = answer.headers.get(b"content-type", b"")
+        if not kind.startswith(b"text/event-stream"):
+            raise EngineFailed(f"a stream was asked for, and {kind.decode('latin-1') or 'no content type'} came")
+        await relay.run(answer)

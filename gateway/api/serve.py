@@ -1,0 +1,80 @@
+"""THE LIFE OF ONE CALL: it names its steps; everything that is acquired is given back by leaving a `with` block."""
+
+from gateway.access.caller import Caller
+from gateway.api import who
+from gateway.api.body import ClientGone, parse_object, read_body
+from gateway.api.call import Call, Endpoint, read_call
+from gateway.api.delivery import Delivery
+from gateway.api.exchange import Exchange, KeepWarm
+from gateway.api.order import Order, place
+from gateway.api.receipts import receipt
+from gateway.api.settling import Settling
+from gateway.errors import Refusal
+from gateway.limits.hold import Ask, Hold
+from gateway.limits.policy import numbers
+from gateway.limits.refusals import SnapshotStale
+from gateway.refusals import refusal_of
+from gateway.wiring import House
+
+
+async def serve_call(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
+    """Serve one paid call; whatever goes wrong in it becomes an answer here, once."""
+    try:
+        with house.drain.call():
+            await _live(house, endpoint, exchange)
+    except ClientGone:
+        house.log.debug("client_gone", id=exchange.request_id)
+    except Exception as error:
+        await _refuse(house, endpoint, exchange, error)
+
+
+async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
+    settings = house.settings
+    raw = await read_body(exchange.receive, exchange.headers, settings.body_limit_bytes, settings.body_seconds)
+    call = read_call(endpoint, parse_object(raw), len(raw))
+    caller = await who.identify(house, exchange)
+    order = place(call, endpoint, caller.plan, house.catalogue, house.pools)
+    who.check(house, exchange, caller, order.model.id)
+    with house.queue.slot(order.model.id, exchange.request_id, caller.plan.service_class) as slot:
+        slot.try_now(lambda: house.preference(order.model.id))  # leaves in one write with the admit
+        hold = await _hold(house, endpoint, exchange, call, order, caller)
+        with hold, Settling(house, endpoint, exchange, hold, call) as progress:
+            exchange.receipt += receipt(hold.fare, hold.limit, hold.remaining, hold.resets_at_ms, house.clock.now_ms())
+            with exchange.until_hang_up(), KeepWarm(exchange, settings.commit_seconds, is_on=call.stream) as warm:
+                await Delivery(house, endpoint, exchange, call, order, progress, warm).run(slot)
+
+
+async def _hold(house: House, endpoint: Endpoint, exchange: Exchange, call: Call, order: Order, caller: Caller) -> Hold:
+    """The fare, held; with a caller that is read anew when its snapshot turns out to be an old one."""
+    try:
+        return await house.gate.admit(_ask(house, endpoint, exchange, call, order, caller))
+    except SnapshotStale:
+        fresh = await who.reload(house, exchange, caller)
+        placed = place(call, endpoint, fresh.plan, house.catalogue, house.pools)
+        who.check(house, exchange, fresh, placed.model.id)
+        return await house.gate.admit(_ask(house, endpoint, exchange, call, placed, fresh))
+
+
+def _ask(house: House, endpoint: Endpoint, exchange: Exchange, call: Call, order: Order, caller: Caller) -> Ask:
+    return Ask(
+        request_id=exchange.request_id,
+        account=caller.account_id,
+        key=caller.key_id,
+        version=caller.version,
+        fare=order.fare,
+        numbers=numbers(caller),
+        model=order.model.id,
+        endpoint=endpoint.name,
+        stream=call.stream,
+    )
+
+
+async def _refuse(house: House, endpoint: Endpoint, exchange: Exchange, error: Exception) -> None:
+    refusal = refusal_of(error, house.clock.now_ms())
+    house.metrics.refused(endpoint.name, refusal.code or str(refusal.status))
+    if refusal.status >= 500 and not isinstance(error, Refusal):
+        house.log.error("call_failed", id=exchange.request_id, error=type(error).__name__, why=str(error)[:300], exc_info=error)
+    try:
+        await exchange.refuse(refusal)
+    except ClientGone:
+        house.log.debug("client_gone", id=exchange.request_id)

@@ -1,0 +1,92 @@
+"""The end of a held call, however it ended: the verdict, the usage event, the log line and the metrics, once."""
+
+import orjson
+
+from backends.failures import EngineFault, EngineTimedOut
+from backends.slot import PoolFull, QueueUnavailable, WaitedTooLong
+from billing.verdict import Outcome, judge
+from gateway.api.body import ClientGone
+from gateway.api.call import Call, Endpoint
+from gateway.api.delivery import NoReplicaReady, TotalTimedOut
+from gateway.api.exchange import Exchange
+from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused
+from gateway.api.progress import Progress
+from gateway.api.sse import StreamBroke
+from gateway.limits.hold import Hold
+from gateway.refusals import refusal_of
+from gateway.wiring import House
+
+_OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
+    (EngineTimedOut, Outcome.TIMED_OUT),
+    (TotalTimedOut, Outcome.TIMED_OUT),
+    (EngineRefused, Outcome.ENGINE_REFUSED),
+    (PoolFull, Outcome.SHED),
+    (WaitedTooLong, Outcome.SHED),
+    (NoReplicaReady, Outcome.NO_CAPACITY),
+    (QueueUnavailable, Outcome.NO_CAPACITY),
+    (EngineOverloaded, Outcome.NO_CAPACITY),
+    (EngineFailed, Outcome.ENGINE_BROKE),
+    (EngineFault, Outcome.ENGINE_BROKE),
+    (StreamBroke, Outcome.ENGINE_BROKE),
+)
+# What nginx calls a client that closed its connection; only the ledger sees it.
+CLIENT_CLOSED_REQUEST = 499
+
+
+class Settling:
+    """`with Settling(...) as progress`: leaving marks the hold with the verdict. Nothing is awaited."""
+
+    def __init__(self, house: House, endpoint: Endpoint, exchange: Exchange, hold: Hold, call: Call) -> None:
+        self._house, self._endpoint, self._exchange, self._hold, self._call = house, endpoint, exchange, hold, call
+        self._progress = Progress()
+
+    def __enter__(self) -> Progress:
+        self._house.metrics.open_calls.inc()
+        return self._progress
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._house.metrics.open_calls.dec()
+        verdict, reason = judge(outcome_of(error, self._progress))
+        status = self._status(error)
+        total_ms = self._exchange.elapsed_ms()
+        self._hold.settle(verdict, reason, self._event(status, total_ms))
+        self._house.metrics.ended(
+            endpoint=self._endpoint.name, model=self._hold.model, verdict=verdict, reason=reason, fare=self._hold.fare,
+            total_ms=total_ms, progress=self._progress,
+        )  # fmt: skip
+        progress = self._progress
+        self._house.log.info(
+            "call", id=self._exchange.request_id, account=self._hold.account, endpoint=self._endpoint.name,
+            model=self._hold.model, status=status, verdict=verdict, reason=reason, fare=self._hold.fare,
+            stream=self._call.stream, replica=progress.replica, attempts=progress.attempts, queue_ms=progress.queue_ms,
+            first_byte_ms=progress.first_byte_ms, total_ms=total_ms, prompt_tokens=progress.prompt_tokens,
+            completion_tokens=progress.completion_tokens, why=None if error is None else str(error)[:200] or type(error).__name__,
+        )  # fmt: skip
+
+    def _event(self, status: int, total_ms: int) -> bytes:
+        hold, progress = self._hold, self._progress
+        return orjson.dumps(
+            {
+                "id": self._exchange.request_id, "account": hold.account, "key": hold.key, "model": hold.model,
+                "endpoint": self._endpoint.name, "fare": hold.fare, "day": hold.day, "stream": self._call.stream,
+                "status": status, "at_ms": hold.at_ms, "queue_ms": progress.queue_ms,
+                "first_byte_ms": progress.first_byte_ms, "total_ms": total_ms, "prompt_tokens": progress.prompt_tokens,
+                "cached_tokens": progress.cached_tokens, "completion_tokens": progress.completion_tokens,
+                "tokens_estimated": progress.tokens_estimated, "replica": progress.replica,
+                "gateway": self._house.settings.gateway_id,
+            }
+        )  # fmt: skip
+
+    def _status(self, error: BaseException | None) -> int:
+        if error is None or self._progress.output_began:
+            return self._progress.status
+        return CLIENT_CLOSED_REQUEST if isinstance(error, ClientGone) else refusal_of(error, self._hold.at_ms).status
+
+
+def outcome_of(error: BaseException | None, progress: Progress) -> Outcome:
+    """How the call ended. What is not in the table is ours: the client pays nothing for it."""
+    if error is None:
+        return Outcome.EMPTY_ANSWER if progress.empty else Outcome.ANSWERED
+    if isinstance(error, ClientGone):
+        return Outcome.LEFT_AFTER_OUTPUT if progress.output_began else Outcome.LEFT_BEFORE_OUTPUT
+    return next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), Outcome.INTERNAL_ERROR)

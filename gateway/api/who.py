@@ -1,0 +1,41 @@
+"""Who asks: the key in the request, looked up in the process's cache first."""
+
+from gateway.access.addresses import client_address
+from gateway.access.caller import Caller, refusal
+from gateway.api.exchange import Exchange
+from gateway.errors import Refusal
+from gateway.wiring import House
+
+
+async def identify(house: House, exchange: Exchange, seconds_old: float | None = None) -> Caller:
+    """As known at most `seconds_old` ago (None: at any time, when the gate checks it). Raises: Refusal (401), the keyring's."""
+    token = _token(exchange)
+    exchange.address = client_address(exchange.address, exchange.headers.get(b"x-forwarded-for"), house.trusted_proxies)
+    if seconds_old is None and (known := house.keyring.peek(token)) is not None:
+        return known
+    return await house.keyring.caller(token, exchange.address, seconds_old=seconds_old)
+
+
+async def reload(house: House, exchange: Exchange, caller: Caller) -> Caller:
+    """The caller as PostgreSQL has it now."""
+    return await house.keyring.reload(caller)
+
+
+def check(house: House, exchange: Exchange, caller: Caller, model: str) -> None:
+    """Raises: what makes this key unusable, for this model, from this address, now."""
+    refusal(caller, model, exchange.address, house.clock.now_ms())
+
+
+def _token(exchange: Exchange) -> str:
+    given = exchange.headers.get(b"authorization")
+    if given is None:
+        given = exchange.headers.get(b"x-api-key")
+        if given is None:
+            raise Refusal(
+                401, "No API key was sent. Send it as a header: Authorization: Bearer fare_live_...", code="invalid_api_key"
+            )
+        return given.decode("latin-1").strip()
+    scheme, _, token = given.decode("latin-1").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise Refusal(401, "The Authorization header must read: Bearer fare_live_...", code="invalid_api_key")
+    return token.strip()

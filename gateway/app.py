@@ -1,0 +1,117 @@
+"""The gateway process: the paid path in front, FastAPI behind it, two ports, and a drain when it is told to go."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+
+from gateway import server
+from gateway.api.endpoints import PAID
+from gateway.api.exchange import Exchange, Receive, Scope, Send
+from gateway.api.serve import serve_call
+from gateway.free import free_app
+from gateway.ops import ops_app
+from gateway.settings import Settings
+from gateway.wiring import House, open_house
+
+
+class PortTaken(Exception):
+    """Another program listens there; the message names the port and the setting."""
+
+
+class Front:
+    """Paid calls by exact path, 1 us; everything else through FastAPI."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._free = free_app(house)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            endpoint = PAID.get(scope["path"])
+            if endpoint is not None and scope["method"] == "POST":
+                exchange = Exchange(scope, receive, send, self._house.clock.new_request_id())
+                await serve_call(self._house, endpoint, exchange)
+                return
+        await self._free(scope, receive, send)
+
+
+class _Server(uvicorn.Server):
+    """Signals are the process's business: two servers share one drain."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def run(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT. Raises: PortTaken, and what the wiring raises."""
+    public_socket = _listen(settings.host, settings.port, "FAREGATE_PORT")
+    ops_socket = _listen(settings.ops_host, settings.ops_port, "FAREGATE_OPS_PORT")
+    async with open_house(settings) as house:
+        public, ops = _server(Front(house), settings), _server(ops_app(house), settings)
+        told = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, told.set)
+        serving = [asyncio.create_task(public.serve([public_socket])), asyncio.create_task(ops.serve([ops_socket]))]
+        address, ops_address = public_socket.getsockname(), ops_socket.getsockname()
+        house.log.info("serving", host=address[0], port=address[1], ops_port=ops_address[1], gateway=settings.gateway_id)
+        leaving = asyncio.create_task(told.wait())
+        await asyncio.wait([leaving, *serving], return_when=asyncio.FIRST_COMPLETED)
+        leaving.cancel()
+        await _leave(house, settings, public, ops, serving)
+
+
+async def _leave(
+    house: House, settings: Settings, public: uvicorn.Server, ops: uvicorn.Server, serving: list[asyncio.Task[None]]
+) -> None:
+    house.drain.begin()
+    house.log.info("draining", open_calls=house.drain.open_calls)
+    cut = await house.drain.finished(settings.drain_seconds)
+    unsettled = await house.gate.flush(settings.drain_seconds)
+    house.log.info("drained", cut=cut, unsettled=unsettled)
+    public.should_exit = ops.should_exit = True
+    await asyncio.gather(*serving, return_exceptions=True)
+
+
+def _server(app: object, settings: Settings) -> uvicorn.Server:
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]  # uvicorn's own ASGI types differ in name only
+        http=server.protocol(settings.header_limit_bytes, settings.header_seconds),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=int(settings.keep_alive_seconds),
+        timeout_graceful_shutdown=1,
+    )
+    return _Server(config)
+
+
+def _listen(host: str, port: int, variable: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise PortTaken(f"Can't listen on {host}:{port}: {error.strerror}. Set {variable} to a free port.") from error
+    listener.listen(2048)
+    listener.setblocking(False)
+    return listener
+
+
+def serve(settings: Settings) -> None:
+    """The process's main: one event loop (uvloop where there is one)."""
+    try:
+        import uvloop
+    except ImportError:  # no wheel for this system
+        asyncio.run(run(settings))
+    else:
+        uvloop.run(run(settings))

@@ -1,0 +1,98 @@
+"""What costs no fare: the model list, the key's own limits, and clear answers for paths and methods that are not served."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from gateway.access.caller import Caller, refusal
+from gateway.api.body import ClientGone
+from gateway.api.endpoints import PAID
+from gateway.api.exchange import JSON, Exchange
+from gateway.api.models import model_card, model_list
+from gateway.api.own_key import describe_key
+from gateway.api.who import identify
+from gateway.errors import Refusal
+from gateway.health import readiness
+from gateway.refusals import refusal_of
+from gateway.wiring import House
+
+FREE = ("GET /v1/models", "GET /v1/models/{id}", "GET /v1/key", "GET /healthz", "GET /readyz")
+# A caller on these pages was not checked by the gate, so its snapshot may be no older than this.
+SNAPSHOT_SECONDS = 1.0
+
+
+def free_app(house: House) -> FastAPI:
+    app = FastAPI(title="Faregate", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_exception_handler(Exception, _handler(house))
+    app.add_exception_handler(HTTPException, _handler(house))
+
+    async def caller_of(request: Request) -> Caller:
+        exchange = Exchange(request.scope, request.receive, _unused, house.clock.new_request_id())
+        caller = await identify(house, exchange, seconds_old=SNAPSHOT_SECONDS)
+        refusal(caller, None, exchange.address, house.clock.now_ms(), scope="read")
+        return caller
+
+    @app.get("/v1/models")
+    async def models(request: Request) -> dict[str, Any]:
+        caller = await caller_of(request)
+        return model_list(house.catalogue, house.pools, caller)
+
+    @app.get("/v1/models/{model:path}")
+    async def model(request: Request, model: str) -> dict[str, Any]:
+        caller = await caller_of(request)
+        return model_card(house.catalogue, house.pools, caller, model)
+
+    @app.get("/v1/key")
+    async def key(request: Request) -> dict[str, Any]:
+        return await describe_key(house, await caller_of(request))
+
+    @app.get("/healthz")
+    async def alive() -> dict[str, str]:
+        return {"status": "alive"}
+
+    @app.get("/readyz")
+    async def ready() -> Response:
+        """For load balancers; why it is not ready is on the operators' port."""
+        is_ready = not readiness(house)
+        return Response(
+            b'{"ready":true}' if is_ready else b'{"ready":false}', 200 if is_ready else 503, media_type="application/json"
+        )
+
+    return app
+
+
+def _handler(house: House) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def answer(request: Request, error: Exception) -> Response:
+        request_id = house.clock.new_request_id()
+        if isinstance(error, HTTPException):
+            found = _not_served(request, error)
+        else:
+            found = refusal_of(error, house.clock.now_ms())
+            if found.status >= 500 and not isinstance(error, Refusal):
+                house.log.error(
+                    "page_failed", id=request_id, path=request.url.path, error=type(error).__name__, why=str(error)[:300]
+                )
+        headers = {
+            name.decode(): value.decode() for name, value in (JSON, *found.headers(), (b"x-request-id", request_id.encode()))
+        }
+        if found.status == 405:
+            headers["allow"] = "POST" if request.url.path in PAID else "GET"
+        return Response(found.body(), found.status, headers)
+
+    return answer
+
+
+def _not_served(request: Request, error: HTTPException) -> Refusal:
+    path, method = request.url.path, request.method
+    if path in PAID or error.status_code == 405:
+        allowed = "POST" if path in PAID else "GET"
+        return Refusal(405, f"{path} takes {allowed} requests, not {method}.", code="method_not_allowed")
+    served = ", ".join([*(f"POST {paid}" for paid in PAID), *FREE])
+    return Refusal(404, f"{method} {path[:200]} is not served here. Served are: {served}.", code="not_found")
+
+
+async def _unused(_: Any) -> None:
+    raise ClientGone

@@ -1,0 +1,171 @@
+"""The one table from what went wrong, as the packages name it, to what a client is told: status, code, words, when to return."""
+
+from collections.abc import Callable
+from typing import Any
+
+from backends.failures import EngineFault, EngineTimedOut
+from backends.slot import PoolFull, QueueUnavailable, WaitedTooLong
+from billing.fare import FareOutOfBounds
+from gateway.access import caller
+from gateway.access.keyring import KeyMalformed, KeyUnknown
+from gateway.access.keystore import KeyStoreUnavailable
+from gateway.access.unknown import TooManyUnknownKeys
+from gateway.api.delivery import NoReplicaReady, TotalTimedOut
+from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused, client_error
+from gateway.api.receipts import in_words, utc
+from gateway.api.sse import StreamBroke
+from gateway.drain import Draining
+from gateway.errors import Refusal
+from gateway.limits.refusals import GateClosed, QuotaUsedUp, RateExceeded, TooManyOpenCalls
+from models.catalogue import ModelUnknown
+
+_RETRY_SECONDS = 2
+
+
+def refusal_of(error: BaseException, now_ms: int) -> Refusal:
+    """An error that is not in the table is our own fault: 500, and the log has it."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, QuotaUsedUp):
+        return _quota(error, now_ms)
+    for kind, say in _TABLE:
+        if isinstance(error, kind):
+            return say(error)
+    return Refusal(500, "Something went wrong in the gateway. Nothing was billed.", kind="server_error", code="internal_error")
+
+
+def _overloaded(_: Any) -> Refusal:
+    return Refusal(
+        503,
+        "All GPUs for this model are busy. Nothing was billed; try again in a moment.",
+        kind="service_unavailable_error",
+        code="server_is_overloaded",
+        retry_after_seconds=_RETRY_SECONDS,
+    )
+
+
+def _unavailable(what: str, code: str = "service_unavailable") -> Callable[[Any], Refusal]:
+    def say(_: Any) -> Refusal:
+        return Refusal(
+            503,
+            f"{what} Nothing was billed; try again in a moment.",
+            kind="service_unavailable_error",
+            code=code,
+            retry_after_seconds=_RETRY_SECONDS,
+        )
+
+    return say
+
+
+def _engine_broke(_: Any) -> Refusal:
+    return Refusal(
+        502, "The engine failed before its answer was complete. Nothing was billed.", kind="server_error", code="engine_failed"
+    )
+
+
+def _timed_out(error: Any) -> Refusal:
+    return Refusal(
+        504, f"The engine did not answer in time. Nothing was billed. ({error})", kind="server_error", code="engine_timeout"
+    )
+
+
+def _unauthorised(error: Any) -> Refusal:
+    return Refusal(401, str(error), code="invalid_api_key")
+
+
+def _forbidden(code: str) -> Callable[[Any], Refusal]:
+    return lambda error: Refusal(403, str(error), kind="permission_error", code=code)
+
+
+def _quota(error: QuotaUsedUp, now_ms: int) -> Refusal:
+    """No Retry-After: several clients would sleep until midnight; `x-should-retry: false` stops the others."""
+    whose = "this key's own quota" if error.scope == "key" else "the plan's quota"
+    seconds = max(1, (error.resets_at_ms - now_ms) // 1000)
+    return Refusal(
+        429,
+        f"You have used {error.used} of {error.limit} requests today ({whose}). It starts anew in {in_words(seconds)}, "
+        f"at {utc(error.resets_at_ms)} (midnight UTC).",
+        kind="insufficient_quota",
+        code="insufficient_quota",
+        should_retry=False,
+    )
+
+
+def _rate(error: RateExceeded) -> Refusal:
+    whose = "this key" if error.scope == "key" else "your plan"
+    return Refusal(
+        429,
+        f"Rate limit reached: {whose} allows {error.limit} requests per minute. Try again in {max(1, error.retry_after_ms)} ms.",
+        kind="requests",
+        code="rate_limit_exceeded",
+        retry_after_seconds=min(60, max(1, -(-error.retry_after_ms // 1000))),
+    )
+
+
+def _concurrency(error: TooManyOpenCalls) -> Refusal:
+    return Refusal(
+        429,
+        f"You have {error.open} calls open, and your plan allows {error.limit} at once. Wait for one to end.",
+        kind="requests",
+        code="concurrency_limit_exceeded",
+        retry_after_seconds=1,
+    )
+
+
+def _closed(error: GateClosed) -> Refusal:
+    return Refusal(
+        503,
+        "The limits can't be checked at present, so no call is taken. Nothing was billed; try again in a moment.",
+        kind="service_unavailable_error",
+        code="limits_unavailable",
+        retry_after_seconds=min(60, max(1, -(-error.retry_after_ms // 1000))),
+    )
+
+
+def _unknown_model(error: ModelUnknown) -> Refusal:
+    near = f" Did you mean {', '.join(error.near)}?" if error.near else ""
+    return Refusal(
+        404,
+        f"The model {error.name!r} does not exist here.{near} GET /v1/models lists those that do.",
+        code="model_not_found",
+        param="model",
+    )
+
+
+def _too_many_unknown_keys(error: Any) -> Refusal:
+    return Refusal(
+        429,
+        "Too many requests with unknown keys came from your address. Check the key, and try again in a moment.",
+        kind="requests",
+        code="too_many_unknown_keys",
+        retry_after_seconds=min(60, max(1, round(error.seconds))),
+    )
+
+
+_TABLE: tuple[tuple[type[BaseException], Callable[[Any], Refusal]], ...] = (
+    (RateExceeded, _rate),
+    (TooManyOpenCalls, _concurrency),
+    (GateClosed, _closed),
+    (ModelUnknown, _unknown_model),
+    (FareOutOfBounds, lambda error: Refusal(400, str(error), code="fare_out_of_bounds")),
+    (PoolFull, _overloaded),
+    (WaitedTooLong, _overloaded),
+    (EngineOverloaded, _overloaded),
+    (NoReplicaReady, _unavailable("No engine that serves this model is healthy at present.")),
+    (QueueUnavailable, _unavailable("The queue can't be reached at present.")),
+    (Draining, _unavailable("This gateway is restarting.")),
+    (EngineRefused, client_error),
+    (EngineTimedOut, _timed_out),
+    (TotalTimedOut, _timed_out),
+    (EngineFailed, _engine_broke),
+    (EngineFault, _engine_broke),
+    (StreamBroke, _engine_broke),
+    (KeyStoreUnavailable, _unavailable("Keys can't be looked up at present.")),
+    (TooManyUnknownKeys, _too_many_unknown_keys),
+    (caller.ModelNotAllowedForKey, _forbidden("model_not_allowed_for_key")),
+    (caller.AccountSuspended, _forbidden("account_suspended")),
+    (caller.ScopeMissing, _forbidden("scope_missing")),
+    (caller.CallerRefused, _unauthorised),
+    (KeyMalformed, _unauthorised),
+    (KeyUnknown, _unauthorised),
+)

@@ -1,0 +1,44 @@
+"""Every answer carries its fare, what remains, and when the day starts anew, in each of the three header families."""
+
+import pytest
+
+from gateway.api.receipts import in_words, receipt, utc
+
+MIDNIGHT = 1_796_083_200_000  # 2026-12-01T00:00:00Z
+
+
+def test_the_receipt_of_a_limited_plan() -> None:
+    headers = dict(receipt(2, 60, 41, MIDNIGHT, MIDNIGHT - 3_723_000))
+    assert headers == {
+        b"x-faregate-fare": b"2",
+        b"x-faregate-remaining": b"41",
+        b"x-faregate-reset": b"2026-12-01T00:00:00Z",
+        b"x-ratelimit-limit-requests": b"60",
+        b"x-ratelimit-remaining-requests": b"41",
+        b"x-ratelimit-reset-requests": b"1h2m3s",
+        b"ratelimit-policy": b'"daily";q=60;w=86400',
+        b"ratelimit": b'"daily";r=41;t=3723',
+    }
+
+
+def test_an_unlimited_plan_promises_no_number() -> None:
+    assert dict(receipt(1, -1, -1, MIDNIGHT, 0)) == {b"x-faregate-fare": b"1", b"x-faregate-remaining": b"unlimited"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "1 second"),
+        (59, "59 seconds"),
+        (60, "1 minute"),
+        (3600, "1 hour"),
+        (7260, "2 hours 1 minute"),
+        (86399, "23 hours 59 minutes"),
+    ],
+)
+def test_a_reset_in_words(seconds: int, words: str) -> None:
+    assert in_words(seconds) == words
+
+
+def test_utc() -> None:
+    assert utc(MIDNIGHT) == "2026-12-01T00:00:00Z"
