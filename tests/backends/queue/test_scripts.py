@@ -11,7 +11,7 @@ from backends.slots import grants_key, pool_keys, script_named, tombstone_key
 from tests.backends.queue.model import PoolModel
 from tests.support.services import ValkeyServer
 
-POOL = "smol"
+POOL, DEPTH = "smol", 2
 GATEWAYS = ("a", "b", "c")
 REQUESTS = tuple(f"r{number}" for number in range(9))
 PREFERENCES: tuple[list[tuple[str, int]], ...] = (
@@ -23,11 +23,14 @@ PREFERENCES: tuple[list[tuple[str, int]], ...] = (
 )
 
 gateways, requests = st.sampled_from(GATEWAYS), st.sampled_from(REQUESTS)
+acquires = st.tuples(st.just("acquire"), requests, gateways, st.sampled_from(PREFERENCES), st.integers(0, 3).map(bool))
 operations = st.one_of(
     st.tuples(st.just("lease"), gateways),
-    st.tuples(st.just("acquire"), requests, gateways, st.sampled_from(PREFERENCES), st.booleans()),
+    acquires,
     st.tuples(st.just("release"), requests, st.booleans()),
     st.tuples(st.just("sweep"), gateways, st.booleans(), st.booleans()),
+    acquires,
+    acquires,
     st.tuples(st.just("elapse"), st.just(2700)),
 )
 
@@ -54,14 +57,14 @@ class Driver:
         self.model.now += ms
 
     def lease(self, gateway: str) -> None:
-        assert {word for word in self.run("lease", [], [5000], gateway)} == self.model.lease(gateway, 5000)
+        assert set(self.run("lease", [], [5000], gateway)) == self.model.lease(gateway, 5000)
 
     def acquire(self, request: str, gateway: str, preference: list[tuple[str, int]], may_wait: bool) -> None:
         if request in self.model.slots or request in self.model.line:
             gateway = (self.model.slots.get(request) or self.model.line[request]).gateway
         asked = [word for name, cap in preference for word in (name, cap, 0)]
-        answer = self.run("acquire", [tombstone_key(POOL, request)], [request, int(may_wait), 3, 0, "free", *asked], gateway)
-        expected = self.model.acquire(request, gateway, preference, may_wait, 3)
+        answer = self.run("acquire", [tombstone_key(POOL, request)], [request, int(may_wait), DEPTH, 0, "free", *asked], gateway)
+        expected = self.model.acquire(request, gateway, preference, may_wait, DEPTH)
         said = answer[0]
         assert (f"held {answer[1]}" if said == "held" else said) == expected
         if said == "waits":
@@ -90,14 +93,14 @@ class Driver:
         model = self.model
         assert {r: s.split()[:2] for r, s in slots.items()} == {r: [s.replica, s.gateway] for r, s in model.slots.items()}
         assert {r: int(n) for r, n in counts.items()} == Counter(s.replica for s in model.slots.values())
-        assert [r for r in line] == model.in_order()
-        assert {r for r in waiting} == model.line.keys()
+        assert list(line) == model.in_order()
+        assert set(waiting) == model.line.keys()
         woken = [item.split()[0] for gateway in GATEWAYS for item in self.client.lrange(grants_key(POOL, gateway), 0, -1)]
         assert sorted(woken) == sorted(request for _, request in model.woken)
 
 
-@given(steps=st.lists(operations, max_size=40))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(operations, min_size=10, max_size=50))
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_scripts_do_what_the_model_does(server: ValkeyServer, steps: list[tuple[Any, ...]]) -> None:
     with redis.Redis.from_url(server.url, decode_responses=True) as client:
         driver = Driver(client)
