@@ -192,8 +192,6 @@ class Connection(asyncio.Protocol):
         if self.has_head:
             return  # a trailer, or part of what follows the answer: of no use to anyone
         name = name.lower()
-        if name == b"transfer-encoding" and value.lower() != b"chunked":
-            self._refuse("a transfer encoding other than chunked")
         known = self.headers.get(name)
         self.headers[name] = value if known is None else known + b", " + value
 
@@ -206,9 +204,10 @@ class Connection(asyncio.Protocol):
             return
         self.status, self.has_head = status, True
         self._keep_alive = self._parser.should_keep_alive()
-        self._delimited_by_close = (
-            b"content-length" not in self.headers and b"transfer-encoding" not in self.headers and status not in (204, 304)
-        )
+        coding = self.headers.get(b"transfer-encoding")
+        self._delimited_by_close = coding is None and b"content-length" not in self.headers and status not in (204, 304)
+        if coding is not None and coding.lower() != b"chunked":
+            self._refuse("a transfer encoding other than chunked")
         if self._parser.get_http_version() not in ("1.0", "1.1"):
             self._refuse("an unknown version of HTTP")
 

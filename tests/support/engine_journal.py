@@ -9,7 +9,7 @@ KEPT = 20_000
 
 @dataclass(slots=True)
 class Entry:
-    """Times in nanoseconds; None for what did not happen. Finished: the engine was done with it. Aborted: the peer closed first."""
+    """Times in ns, None for what did not happen. Finished: the engine was done with it. Aborted: the peer closed first."""
 
     number: int
     path: str
