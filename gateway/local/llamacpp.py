@@ -1,8 +1,10 @@
 """llama.cpp's own server with SmolLM2-135M-Instruct, both from wheels; run as a child by `python -m gateway.local.llamacpp`."""
 
+import argparse
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,11 +37,21 @@ class LlamaCpp:
     def log(self) -> Path:
         return self.folder / "llamacpp.log"
 
+    def start(self) -> Process:
+        """Launch, and wait until the model is loaded. Raises: DidNotStart."""
+        process = self.launch()
+        try:
+            self.wait(process)
+        except DidNotStart:
+            self.stop(process)
+            raise
+        return process
+
     def launch(self) -> Process:
         """Raises: DidNotStart."""
-        weights = model_file()
+        model_file()
         self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
-        command: list[str | Path] = [sys.executable, "-m", "gateway.local.llamacpp", str(self.port), weights]
+        command = [sys.executable, "-m", "gateway.local.llamacpp", str(self.port)]
         return spawn(command, log=self.log, folder=Path(__file__).parents[2], env=clean_environment())
 
     def wait(self, process: Process) -> None:
@@ -51,7 +63,6 @@ class LlamaCpp:
             if is_healthy(self.port):
                 return
             pause(0.05)
-        process.end()
         raise DidNotStart(
             f"llama.cpp did not load the model within {START_SECONDS:.0f} s; its last lines:\n{last_lines(self.log)}"
         )
@@ -75,16 +86,16 @@ def is_healthy(port: int) -> bool:
     return status_of(port, "/health") == 200
 
 
-def serve(port: int, weights: str) -> None:
+def serve(host: str, port: int) -> None:
     """Be the engine until SIGTERM."""
     import xllamacpp
 
     # Blocked before the engine's threads exist, so that all inherit it and the wait below is the only one to see them.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     params = xllamacpp.CommonParams()
-    params.model.path = weights
+    params.model.path = str(model_file())
     params.model_alias = {MODEL}
-    params.hostnames = [LOOPBACK]
+    params.hostnames = [host]
     params.port = port
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = SLOTS
@@ -100,5 +111,15 @@ def serve(port: int, weights: str) -> None:
     signal.sigwait({signal.SIGTERM, signal.SIGINT})
 
 
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m gateway.local.llamacpp", description="One llama.cpp server with a small model."
+    )
+    parser.add_argument("port", type=int)
+    parser.add_argument("--host", default=LOOPBACK)
+    asked = parser.parse_args(arguments)
+    serve(asked.host, asked.port)
+
+
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), sys.argv[2])
+    main()

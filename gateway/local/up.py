@@ -1,0 +1,113 @@
+"""`faregate up`: from an empty folder, or what is left of the last run, to a platform that has answered a real call."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from gateway.local.home import Home, write_private
+from gateway.local.llamacpp import LlamaCpp
+from gateway.local.machine import check_platform, check_port, check_space
+from gateway.local.newcomers import Newcomers, prepare_database, welcome
+from gateway.local.postgres import Postgres
+from gateway.local.programs import Gateway, Worker
+from gateway.local.proof import Proof, prove
+from gateway.local.screen import Screen
+from gateway.local.starting import Startable, Starting
+from gateway.local.stopping import TITLES, end
+from gateway.local.valkey import Valkey
+from gateway.local.wanted import Wanted, fleet_of, program_environment
+
+
+@dataclass(frozen=True)
+class Running:
+    """What a person needs to know once it runs."""
+
+    base_url: str
+    newcomers: Newcomers
+    proof: Proof
+
+
+@dataclass(frozen=True)
+class _Servers:
+    database_url: str
+    redis_url: str
+    fleet_file: Path
+
+
+def up(home: Home, wanted: Wanted, screen: Screen) -> Running:
+    """Start what doesn't run yet. Raises: MachineUnfit, NoGround, DidNotStart, Busy; then nothing that it started is left."""
+    check_platform()
+    check_space(home.folder)
+    with home.locked(), Starting(home) as starting:
+        if home.find("gateway") is None:
+            check_port(wanted.port, "the gateway", "PORT")
+            check_port(wanted.ops_port, "health and metrics", "OPS_PORT")
+        servers = _start_servers(home, wanted, screen, starting)
+        environment = _environment(home, wanted, servers)
+        with screen.step("The database has its newest schema and its plans"):
+            prepare_database(servers.database_url)
+        with screen.step("An admin and a demo account"):
+            newcomers = welcome(home, servers.database_url, environment)
+        _start_programs(home, wanted, environment, screen, starting)
+        with screen.step("One real completion through the gateway"):
+            proof = prove(wanted.port, newcomers.demo_key)
+        return Running(f"http://127.0.0.1:{wanted.port}/v1", newcomers, proof)
+
+
+def _start_servers(home: Home, wanted: Wanted, screen: Screen, starting: Starting) -> _Servers:
+    database_url, redis_url, fleet_file = wanted.database_url, wanted.redis_url, wanted.fleet_file
+    if database_url is None:
+        postgres = Postgres(home.folder / "postgres", _port(home, "postgres"), home.secret("postgres"))
+        _ensure(home, screen, starting, "postgres", postgres)
+        database_url = postgres.url()
+    if redis_url is None:
+        valkey = Valkey(home.folder / "valkey", _port(home, "valkey"), home.secret("valkey"))
+        _ensure(home, screen, starting, "valkey", valkey)
+        redis_url = valkey.url()
+    if fleet_file is None:
+        engine = LlamaCpp(home.folder / "llamacpp", _port(home, "llamacpp"))
+        _ensure(home, screen, starting, "llamacpp", engine)
+        fleet_file = home.folder / "fleet.toml"
+        write_private(fleet_file, fleet_of(engine.url))
+    return _Servers(database_url, redis_url, fleet_file.resolve())
+
+
+def _start_programs(home: Home, wanted: Wanted, environment: dict[str, str], screen: Screen, starting: Starting) -> None:
+    """Programs of an earlier `up` go on, unless they run with other settings than those asked for now."""
+    if home.environment() != environment:
+        for name in ("gateway", "worker"):
+            if service := home.find(name):
+                with screen.step(f"{TITLES[name]} stops, to start with other settings"):
+                    end(service)
+                home.forget(name)
+        home.keep_environment(environment)
+    everything = os.environ | environment
+    _ensure(home, screen, starting, "worker", Worker(home.folder, everything))
+    _ensure(home, screen, starting, "gateway", Gateway(home.folder, everything, wanted.port, wanted.ops_port))
+
+
+def _ensure(home: Home, screen: Screen, starting: Starting, name: str, server: Startable) -> None:
+    running = home.find(name)
+    if running is not None:
+        with screen.step(f"{TITLES[name]} runs already"):
+            server.wait(running.process)
+        return
+    with screen.step(f"{TITLES[name]} starts"):
+        starting.start(name, server)
+
+
+def _port(home: Home, name: str) -> int:
+    running = home.find(name)
+    return running.port if running is not None else home.port(name)
+
+
+def _environment(home: Home, wanted: Wanted, servers: _Servers) -> dict[str, str]:
+    home.secret("pepper")
+    return program_environment(
+        wanted,
+        os.environ,
+        database_url=servers.database_url,
+        redis_url=servers.redis_url,
+        fleet_file=servers.fleet_file,
+        pepper_file=home.secret_file("pepper").resolve(),
+    )

@@ -1,0 +1,54 @@
+"""What a newcomer reads when everything runs: where it is, the key, and how to call it."""
+
+import json
+
+from rich.console import Console
+
+from gateway.local.up import Running
+
+
+def print_welcome(running: Running, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(_facts(running)))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    proof, new = running.proof, running.newcomers
+    if proof.answer is None:
+        console.print(f"\nEverything runs. No completion was made: {proof.why_not}", markup=False)
+    else:
+        console.print(f"\n{proof.model} answered through the gateway in {proof.seconds:.1f} s: “{proof.answer}”", markup=False)
+    console.print(
+        f"\n  Base URL   {running.base_url}\n  API key    {new.demo_key}   (demo account, Free plan: 60 requests a day)",
+        markup=False,
+    )
+    if new.admin_password:
+        console.print(f"  Admin      {new.admin_email} / {new.admin_password}   (shown this once)", markup=False)
+    print(f"\n{_curl(running)}\n\n{_snippet(running)}\n\n`make status`, `make logs` and `make down` do what they say.")
+
+
+def _facts(running: Running) -> dict[str, str | None]:
+    return {
+        "base_url": running.base_url,
+        "api_key": running.newcomers.demo_key,
+        "model": running.proof.model,
+        "answer": running.proof.answer,
+        "admin_email": running.newcomers.admin_email,
+        "admin_password": running.newcomers.admin_password,
+    }
+
+
+def _curl(running: Running) -> str:
+    body = json.dumps({"model": running.proof.model, "messages": [{"role": "user", "content": "Hello!"}]})
+    headers = f"-H 'Authorization: Bearer {running.newcomers.demo_key}' -H 'Content-Type: application/json'"
+    return f"curl {running.base_url}/chat/completions {headers} -d '{body}'"
+
+
+def _snippet(running: Running) -> str:
+    return f"""from openai import OpenAI
+
+client = OpenAI(base_url="{running.base_url}", api_key="{running.newcomers.demo_key}")
+stream = client.chat.completions.create(
+    model="{running.proof.model}", messages=[{{"role": "user", "content": "Tell me a joke."}}], stream=True
+)
+for chunk in stream:
+    print(chunk.choices[0].delta.content or "", end="", flush=True)"""
