@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
+from billing.changes import AccountUnknown
 from billing.days import date_of
 from billing.reader import TIMEOUT_SECONDS, Reader
 
@@ -16,10 +17,6 @@ SELECT (SELECT version FROM accounts WHERE id = %(account)s) AS version,
   FROM usage_daily u
  WHERE u.account_id = %(account)s AND u.day = %(day)s
 """
-
-
-class AccountUnknown(Exception):
-    """There is no such account."""
 
 
 @dataclass(frozen=True, slots=True)

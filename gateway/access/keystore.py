@@ -41,9 +41,7 @@ class KeyStore:
         try:
             rows = await self._reader.ask(FIND_KEY, {"hash": digest})
         except RecordUnavailable as error:
-            raise KeyStoreUnavailable(
-                "Keys can't be looked up at present. Try again shortly."
-            ) from error
+            raise KeyStoreUnavailable("Keys can't be looked up at present. Try again shortly.") from error
         return _caller(rows[0], digest) if rows else None
 
 
