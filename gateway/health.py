@@ -1,5 +1,6 @@
 """Can this gateway take calls: the reasons why not."""
 
+from backends.choose import Standing
 from gateway.wiring import House
 
 
@@ -10,6 +11,7 @@ def readiness(house: House) -> list[str]:
         reasons.append("draining: this gateway is leaving")
     if not house.valkey.connected:
         reasons.append("Valkey can't be reached, so no fare can be held")
-    if house.pools and not any(house.chooser.ready(replicas) for replicas in house.pools.values()):
+    replicas = [replica for pool in house.pools.values() for replica in pool]
+    if all(house.readiness.standing(replica.id) is Standing.BROKEN for replica in replicas):
         reasons.append("no engine replica is healthy")
     return reasons

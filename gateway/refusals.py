@@ -7,7 +7,6 @@ from backends.failures import EngineFault, EngineTimedOut
 from backends.slot import PoolFull, QueueUnavailable, WaitedTooLong
 from billing.fare import FareOutOfBounds
 from gateway.access import caller
-from gateway.access.keyring import KeyMalformed, KeyUnknown
 from gateway.access.keystore import KeyStoreUnavailable
 from gateway.access.unknown import TooManyUnknownKeys
 from gateway.api.delivery import NoReplicaReady, TotalTimedOut
@@ -165,7 +164,5 @@ _TABLE: tuple[tuple[type[BaseException], Callable[[Any], Refusal]], ...] = (
     (caller.ModelNotAllowedForKey, _forbidden("model_not_allowed_for_key")),
     (caller.AccountSuspended, _forbidden("account_suspended")),
     (caller.ScopeMissing, _forbidden("scope_missing")),
-    (caller.CallerRefused, _unauthorised),
-    (KeyMalformed, _unauthorised),
-    (KeyUnknown, _unauthorised),
+    (caller.KeyRefused, _unauthorised),
 )

@@ -12,6 +12,7 @@ from uvicorn.server import ServerState
 from gateway.errors import envelope
 
 HANG_UP = "faregate.hang_up"
+LINGER_SECONDS = 1.0
 
 
 class HangUp:
@@ -37,6 +38,20 @@ class _Pipelined(Exception):
     """A second request came before the first was answered. It is not read: the answer closes the connection (RFC 9112, 9.3.2)."""
 
 
+class _Door:
+    """The transport, whose `close` lingers: a socket closed with unread data is reset, and the reset can destroy our last answer
+    on its way (RFC 9112, 9.6)."""
+
+    __slots__ = ("_transport", "close", "is_closing", "write")
+
+    def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
+        self._transport = transport
+        self.write, self.is_closing, self.close = transport.write, transport.is_closing, close
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class FrontProtocol(HttpToolsProtocol):
     """One client connection. Stock uvicorn took a 5 MB header, never cut slow headers, and stopped reading while a pipelined
     request waited, which hid the first one's hang-up."""
@@ -52,14 +67,19 @@ class FrontProtocol(HttpToolsProtocol):
         self._in_headers = True
         self._deaf = False
         self._header_timer: asyncio.TimerHandle | None = None
+        self._linger_timer: asyncio.TimerHandle | None = None
         self._hang_up: HangUp | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
+        self._socket = transport
+        self.transport = _Door(transport, self._close)  # type: ignore[assignment]  # all that uvicorn uses of it
         self._expect_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._headers_arrived()
+        if self._linger_timer is not None:
+            self._linger_timer.cancel()
         super().connection_lost(exc)
         if self._hang_up is not None and self.cycle is not None and self.cycle.disconnected:
             self._hang_up.tell()
@@ -106,6 +126,19 @@ class FrontProtocol(HttpToolsProtocol):
         super().on_response_complete()
         self._hang_up = None
         self._in_headers, self._header_bytes = True, 0
+
+    def _close(self) -> None:
+        """Close; when the client is still sending, say so (FIN) and read on for a moment."""
+        if self._linger_timer is not None or self._socket.is_closing():
+            return
+        is_sending = self._deaf or (self.cycle is not None and self.cycle.more_body)
+        if not is_sending or not self._socket.can_write_eof():
+            self._socket.close()
+            return
+        self._deaf = True
+        self.flow.resume_reading()
+        self._socket.write_eof()
+        self._linger_timer = self.loop.call_later(LINGER_SECONDS, self._socket.close)
 
     def _expect_headers(self) -> None:
         self._header_timer = self.loop.call_later(self.header_seconds, self._too_slow)

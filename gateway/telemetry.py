@@ -85,6 +85,14 @@ class Metrics:
         self._first = self._histogram("faregate_first_byte_seconds", "From the request's arrival to the first byte of output")
         self._engine_faults = Counter("faregate_engine_faults", "Engine faults", ("replica", "kind"), registry=self.registry)
         self.open_calls = Gauge("faregate_open_calls", "Calls being served", registry=self.registry)
+        self._pool_gauges = {
+            "faregate_calls_running": Gauge(
+                "faregate_calls_running", "Calls of this gateway that hold a slot", ("model",), registry=self.registry
+            ),
+            "faregate_calls_waiting": Gauge(
+                "faregate_calls_waiting", "Calls of this gateway that wait for one", ("model",), registry=self.registry
+            ),
+        }
         self._children: dict[tuple[str, ...], Any] = {}
 
     def _histogram(self, name: str, text: str) -> Histogram:
@@ -92,6 +100,9 @@ class Metrics:
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
         Gauge(name, text, registry=self.registry).set_function(read)
+
+    def pool_gauge(self, name: str, model: str, read: Callable[[], float]) -> None:
+        self._pool_gauges[name].labels(model).set_function(read)
 
     def ended(
         self, *, endpoint: str, model: str, verdict: str, reason: str, fare: int, total_ms: int, progress: Progress

@@ -3,23 +3,27 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from backends.client import EngineClient, Patience
-from backends.failures import EngineTimedOut
 from backends.fleet import Fleet, Replica
 from backends.probe import watch
 from backends.queue import Queue
 from backends.readiness import Readiness
-from backends.waking import RedisWakes
-from billing.rebuild import RecordSource
+from backends.waking import BlockingWakes
+from billing.changes import AccountUnknown
+from billing.reader import RecordUnavailable
+from billing.rebuild import Recorded, RecordSource
 from gateway.access.addresses import Network, networks
 from gateway.access.keyring import Keyring
+from gateway.access.keystore import KeyStore
 from gateway.api.faults import EngineFailed, EngineOverloaded
 from gateway.clock import Clock
 from gateway.drain import Drain
 from gateway.limits.gate import Gate
+from gateway.limits.rebuild import Source, SourceUnavailable
 from gateway.settings import Settings
 from gateway.telemetry import Log, Metrics
 from gateway.valkey import Valkey, ValkeyUnavailable
@@ -58,3 +62,100 @@ class House:
             self.readiness.called(replica.id, failure)
         self.metrics.engine_fault(replica.id, type(failure).__name__)
         self.log.warning("engine_fault", replica=replica.id, kind=type(failure).__name__, why=str(failure)[:300])
+
+
+@asynccontextmanager
+async def open_house(settings: Settings) -> AsyncIterator[House]:
+    """What depends on something is opened after it and closed before it. Valkey, PostgreSQL and engines may come later.
+
+    Raises: InvalidFleet, CatalogueWrong, DatabaseUrlWrong, ValueError for a wrong `REDIS_URL` or proxy network.
+    """
+    async with AsyncExitStack() as stack:
+        house = _build(settings, await _source(stack, settings), await _keyring(stack, settings))
+        stack.callback(house.log.flush)
+        await house.valkey.start()
+        stack.push_async_callback(house.valkey.close)
+        await house.gate.start()
+        stack.push_async_callback(house.gate.close)
+        stack.push_async_callback(house.queue.close)
+        stack.push_async_callback(house.engines.close)
+        replicas = [replica for pool in house.pools.values() for replica in pool]
+        for running in (house.queue.beat(), watch(house.engines, replicas, house.readiness)):
+            stack.push_async_callback(_cancel, asyncio.create_task(running))
+        _watch_gauges(house)
+        yield house
+
+
+def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
+    clock = Clock(settings.clock_offset_ms)
+    redis_url = settings.redis_url.get_secret_value()
+    valkey = Valkey(redis_url, settings.valkey_timeout_ms)
+    fleet = Fleet.load(settings.fleet_file) if settings.fleet_file else Fleet(())
+    patience = Patience(first_byte=settings.first_byte_seconds, between_bytes=settings.stream_idle_seconds)
+    return House(
+        settings=settings,
+        clock=clock,
+        log=Log(settings.log_level, gateway=settings.gateway_id),
+        metrics=Metrics(),
+        drain=Drain(),
+        valkey=valkey,
+        gate=Gate(valkey, clock, source, gateway=settings.gateway_id, shards=settings.shards, lease_ms=settings.lease_ms),
+        keyring=keyring,
+        catalogue=Catalogue.load(),
+        pools=fleet.pools(),
+        queue=Queue(
+            valkey,
+            BlockingWakes(redis_url),
+            settings.gateway_id,
+            unreachable=ValkeyUnavailable,
+            offset_ms=settings.clock_offset_ms,
+            lease_ms=settings.lease_ms,
+        ),
+        engines=EngineClient(patience),
+        readiness=Readiness(),
+        trusted_proxies=networks(settings.trusted_proxies),
+    )
+
+
+async def _source(stack: AsyncExitStack, settings: Settings) -> Source:
+    record = RecordSource(settings.database_url.get_secret_value())
+    await record.open()
+    stack.push_async_callback(record.close)
+
+    async def read(account: str, key: str, day: int, candidates: Sequence[str]) -> Recorded:
+        try:
+            return await record(account, key, day, candidates)
+        except (RecordUnavailable, AccountUnknown) as error:
+            raise SourceUnavailable(str(error)) from error
+
+    return read
+
+
+async def _keyring(stack: AsyncExitStack, settings: Settings) -> Keyring:
+    store = KeyStore(settings.database_url.get_secret_value())
+    await store.open()
+    stack.push_async_callback(store.close)
+    return Keyring(store, settings.key_pepper.get_secret_value())
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def _watch_gauges(house: House) -> None:
+    """Read when the metrics page is asked for; nothing on the paid path."""
+    outbox, metrics = house.gate.outbox, house.metrics
+    metrics.gauge("faregate_outbox_unacknowledged", "Settles that Valkey has not acknowledged", lambda: outbox.unacknowledged)
+    metrics.gauge("faregate_outbox_kept", "Events kept until the ledger has them", lambda: outbox.kept)
+    metrics.gauge("faregate_outbox_forgotten", "Events let go before the ledger had them", lambda: outbox.forgotten)
+    metrics.gauge("faregate_late_settles", "Posted after the lease was swept: the house bears it", lambda: outbox.late)
+    metrics.gauge("faregate_valkey_connected", "1 while Valkey answers", lambda: float(house.valkey.connected))
+    metrics.gauge("faregate_valkey_timeouts", "Connections given up for silence", lambda: house.valkey.timeouts)
+    metrics.gauge("faregate_epochs", "Times that Valkey lost its memory, by shard", lambda: house.gate.leases.epochs)
+    metrics.gauge("faregate_holds_swept", "Holds of dead gateways that this one ended", lambda: house.gate.sweeper.swept)
+    metrics.gauge("faregate_engine_connections", "Sockets to engines", lambda: house.engines.open_connections)
+    for model in house.pools:
+        metrics.pool_gauge("faregate_calls_running", model, partial(house.queue.running, model))
+        metrics.pool_gauge("faregate_calls_waiting", model, partial(house.queue.waiting, model))

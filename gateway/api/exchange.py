@@ -61,7 +61,9 @@ class Exchange:
         if self.committed:
             await self.write(b"data: " + refusal.body() + b"\n\ndata: [DONE]\n\n", last=True)
         else:
-            await self.answer(refusal.status, [JSON, *refusal.headers()], refusal.body())
+            # A client that is still sending its body is told that we stop listening.
+            closing = [(b"connection", b"close")] if refusal.status in (408, 413) else []
+            await self.answer(refusal.status, [JSON, *closing, *refusal.headers()], refusal.body())
 
     async def open_stream(self) -> None:
         """Status 200 and the stream's headers, once."""

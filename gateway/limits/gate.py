@@ -10,6 +10,7 @@ from gateway.limits import scripts
 from gateway.limits.hold import Ask, Hold
 from gateway.limits.lease import OPENING_MS, Leases
 from gateway.limits.outbox import Outbox
+from gateway.limits.policy import Numbers
 from gateway.limits.rebuild import Rebuild, Source
 from gateway.limits.refusals import GateClosed, QuotaUsedUp, RateExceeded, SnapshotStale, TooManyOpenCalls
 from gateway.limits.shard import SHARDS, Shard, shard_of
@@ -76,6 +77,32 @@ class Gate:
                 await self._mend(answer, shard, ask)
         raise GateClosed("no answer that holds still")
 
+    async def usage(self, account: str, key: str) -> tuple[int, int, int]:
+        """What the account and the key have used today, and how many calls the account has open. Raises: GateClosed."""
+        shard = self.shards[shard_of(account, len(self.shards))]
+        ask = Ask(self._clock.new_request_id(), account, key, 0, 1, Numbers(), "", "", stream=False)
+        for _ in range(TRIES_MAX):
+            self._check_open()
+            try:
+                found = await self._peek(shard, ask)
+                if found is not None:
+                    return found
+                await self._rebuild.warm(shard, ask)
+            except (ValkeyUnavailable, ValkeyRefused) as error:
+                raise GateClosed("Valkey does not answer") from error
+        raise GateClosed("no answer that holds still")
+
+    async def _peek(self, shard: Shard, ask: Ask) -> tuple[int, int, int] | None:
+        """The counters, or None when they are not known (the same rule as in admit.lua)."""
+        counter = f"u{ask.day}"
+        account, key = await asyncio.gather(
+            self._valkey.call("HMGET", shard.account(ask.account), "n", "seeded", counter, "open"),
+            self._valkey.call("HMGET", shard.key(ask.key), "n", "seeded", counter),
+        )
+        if not (_is_known(account, shard.nonce, ask.day) and _is_known(key, shard.nonce, ask.day)):
+            return None
+        return int(account[2] or 0), int(key[2] or 0), int(account[3] or 0)
+
     def _check_open(self) -> None:
         if not self._valkey.connected:
             raise GateClosed("Valkey is away")
@@ -140,3 +167,8 @@ class Gate:
             await asyncio.shield(self.leases.reopen())
         except (ValkeyUnavailable, ValkeyRefused) as error:
             raise GateClosed("Valkey has forgotten its epoch") from error
+
+
+def _is_known(counters: Sequence[bytes | None], nonce: str, day: int) -> bool:
+    of, seeded, count = counters[:3]
+    return of == nonce.encode() and (count is not None or (seeded is not None and day > int(seeded)))

@@ -64,8 +64,9 @@ async def talk(port: int, *sends: bytes, pause: float = 0.0) -> bytes:
     answer = b""
     try:
         for data in sends:
-            writer.write(data)
-            await asyncio.sleep(pause)
+            if not writer.transport.is_closing():
+                writer.write(data)
+                await asyncio.sleep(pause)
         while True:
             async with asyncio.timeout(0.5):
                 data = await reader.read(65536)

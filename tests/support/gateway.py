@@ -1,0 +1,176 @@
+"""Whole gateways and workers as processes, with accounts and keys to call them by."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import insert
+
+from billing.accounts import create_account
+from billing.database import open_engine
+from billing.plans import DEFAULT_PLANS, Envelope, Plan, row_from_plan
+from billing.seed import seed
+from billing.tables import plans
+from gateway.access.issue import Terms, issue_key, revoke_key
+from gateway.local.ports import free_port
+
+PEPPER = "test-pepper-test-pepper-test-pepper"
+ROOT = Path(__file__).resolve().parents[2]
+# Without limits but the one under test.
+OPEN_ENVELOPE = Envelope(None, None, None, None, 8, 16)
+
+
+@dataclass(slots=True)
+class Running:
+    """A gateway or worker process."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    ops_port: int
+    log: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def metrics(self) -> str:
+        return get(self.ops_port, "/metrics")[1].decode()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+        self.process.wait()
+
+    def stop(self, seconds: float = 20.0) -> int:
+        """As an orchestrator does: SIGTERM, and wait for the drain."""
+        self.process.terminate()
+        return self.process.wait(seconds)
+
+
+@dataclass(slots=True)
+class Town:
+    """One installation under test: its stores, its accounts, and the processes it runs."""
+
+    database_url: str
+    redis_url: str
+    folder: Path
+    fleet: str = ""
+    processes: list[Running] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        seed(self.database_url)
+        (self.folder / "fleet.toml").write_text(self.fleet)
+
+    def plan(self, code: str, **changes: Any) -> Plan:
+        """A plan of one's own, made from Pro; `envelope` is open unless given."""
+        plan = replace(DEFAULT_PLANS[1], code=code, name=code.title(), envelope=OPEN_ENVELOPE, **changes)
+        with open_engine(self.database_url).begin() as connection:
+            connection.execute(insert(plans).values(row_from_plan(plan)))
+        return plan
+
+    def key(self, plan: str = "enterprise", name: str = "", **terms: Any) -> "Customer":
+        engine = open_engine(self.database_url)
+        with engine.begin() as connection:
+            account = create_account(
+                connection, name=name or f"a{time.monotonic_ns()}", email="dev@example.com", plan_code=plan, actor="test"
+            )
+            issued = issue_key(connection, account.id, Terms(name="test", **terms), pepper=PEPPER, actor="test")
+        engine.dispose()
+        return Customer(account.id, issued.key.id, issued.token)
+
+    def revoke(self, customer: "Customer") -> None:
+        engine = open_engine(self.database_url)
+        with engine.begin() as connection:
+            revoke_key(connection, customer.key_id, actor="test")
+        engine.dispose()
+
+    def environment(self, port: int, ops_port: int, extra: Mapping[str, str]) -> dict[str, str]:
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith("FAREGATE_")},
+            "DATABASE_URL": self.database_url, "REDIS_URL": self.redis_url, "FAREGATE_KEY_PEPPER": PEPPER,
+            "FAREGATE_FLEET_FILE": str(self.folder / "fleet.toml"), "FAREGATE_PORT": str(port),
+            "FAREGATE_OPS_PORT": str(ops_port), "PYTHONWARNINGS": "error", **extra,
+        }  # fmt: skip
+
+    def gateway(self, **settings: Any) -> Running:
+        """A gateway that answers. Settings by their short names: `drain_seconds=3`."""
+        running = self._start("serve", settings)
+        wait_for(lambda: running.process.poll() is not None or _answers(running.port), 20)
+        assert running.process.poll() is None, running.log.read_text()
+        return running
+
+    def worker(self, **settings: Any) -> Running:
+        return self._start("worker", settings)
+
+    def _start(self, command: str, settings: Mapping[str, Any]) -> Running:
+        port, ops_port = free_port(), free_port()
+        log = self.folder / f"{command}-{len(self.processes)}.log"
+        extra = {f"FAREGATE_{name.upper()}": str(value) for name, value in settings.items()}
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "gateway.cli", command], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
+                env=self.environment(port, ops_port, extra), start_new_session=True,
+            )  # fmt: skip
+        running = Running(process, port, ops_port, log)
+        self.processes.append(running)
+        return running
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    account_id: UUID
+    key_id: UUID
+    token: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
+
+
+@contextmanager
+def town(database_url: str, redis_url: str, folder: Path, fleet: str) -> Iterator[Town]:
+    built = Town(database_url, redis_url, folder, fleet)
+    try:
+        yield built
+    finally:
+        for running in built.processes:
+            running.kill()
+
+
+def get(port: int, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", path, headers=dict(headers or {}))
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def wait_for(condition: Any, seconds: float = 5.0) -> None:
+    """Raises AssertionError when `condition()` is not true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s"
+        time.sleep(0.02)
+
+
+def _answers(port: int) -> bool:
+    try:
+        return get(port, "/healthz")[0] == 200
+    except OSError:
+        return False
