@@ -30,7 +30,7 @@ def url(live_server: ValkeyServer) -> str:
 
 
 @pytest.fixture
-def peek(url: str) -> Iterator["redis.Redis[bytes]"]:
+def peek(url: str) -> Iterator[redis.Redis]:
     """Another pair of eyes on the same server."""
     with redis.Redis.from_url(url) as client:
         yield client

@@ -38,9 +38,8 @@ async def test_a_quota_of_n_admits_exactly_n_however_many_ask_at_once(url: str, 
 async def test_a_hold_that_nobody_marked_is_voided_and_gives_everything_back(url: str, peek: Peek) -> None:
     async with a_gate(url) as gate:
         ask = an_ask(Numbers(quota=1, concurrency=1))
-        with pytest.raises(ZeroDivisionError):
-            with await gate.admit(ask):
-                raise ZeroDivisionError
+        with pytest.raises(ZeroDivisionError), await gate.admit(ask):
+            raise ZeroDivisionError
         await serve(gate, an_ask(Numbers(quota=1, concurrency=1)))
         assert await gate.flush(2) == 0
     events = [fields for _, fields in peek.xrange(shard_at().events)]
