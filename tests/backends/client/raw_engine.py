@@ -116,7 +116,12 @@ async def read_all(answer: Answer) -> bytes:
     return b"".join(parts)
 
 
+async def finish(answer: Answer) -> bytes:
+    await answer.start()
+    return await read_all(answer)
+
+
 async def call(client: EngineClient, replica: Replica) -> tuple[int, bytes]:
     with post(client, replica) as answer:
-        await answer.start()
-        return answer.status, await read_all(answer)
+        body = await finish(answer)
+        return answer.status, body
