@@ -99,6 +99,7 @@ def _database(url: str) -> Finding:
 def _valkey(url: str) -> Finding:
     with redis.Redis.from_url(url, socket_timeout=3, socket_connect_timeout=3, decode_responses=True) as client:
         facts = client.info()
+        name, version = facts.get("server_name", "redis"), facts.get("valkey_version", facts["redis_version"])
         policy, append_only = facts.get("maxmemory_policy"), facts.get("aof_enabled")
         seconds, micros = client.time()
     wrong = []
@@ -111,7 +112,7 @@ def _valkey(url: str) -> Finding:
     return Finding(
         "valkey",
         not wrong,
-        "; ".join(wrong) or f"{facts.get('server_name', 'redis')} {facts['redis_version']}, append-only, no eviction",
+        "; ".join(wrong) or f"{name} {version}, append-only, no eviction",
     )
 
 

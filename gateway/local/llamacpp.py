@@ -50,7 +50,7 @@ class LlamaCpp:
     def launch(self) -> Process:
         """Raises: DidNotStart."""
         model_file()
-        self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         command = [sys.executable, "-m", "gateway.local.llamacpp", str(self.port)]
         return spawn(command, log=self.log, folder=Path(__file__).parents[2], env=clean_environment())
 

@@ -94,7 +94,7 @@ def spawn(
     """Start a detached process that writes to `log`; it outlives us, and a Ctrl-C in our terminal doesn't reach it."""
     if log.exists() and log.stat().st_size > LOG_MAX_BYTES:
         log.replace(log.with_suffix(".log.1"))
-    with log.open("ab") as out:
+    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as out:
         child = subprocess.Popen(
             [str(part) for part in command],
             stdin=subprocess.DEVNULL,

@@ -1,11 +1,17 @@
-"""One real completion, asked for like any client would."""
+"""One real completion, asked for like any client would, and its line in the ledger."""
 
 import http.client
 import time
 from dataclasses import dataclass
 
-from gateway.local.ask import get, post
-from gateway.local.process import DidNotStart
+import psycopg
+
+from billing.database import conninfo
+from gateway.local.ask import Reply, get, post
+from gateway.local.process import DidNotStart, pause
+
+# The worker reads an idle stream several times a second.
+LEDGER_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -16,33 +22,51 @@ class Proof:
     answer: str | None
     why_not: str = ""
     seconds: float = 0.0
+    request_id: str = ""
 
 
 def prove(port: int, key: str) -> Proof:
     """It costs the demo account one fare. Raises: DidNotStart, when the gateway doesn't answer as it must."""
     begun = time.monotonic()
     try:
-        status, models = get(port, "/v1/models", key=key)
-        if status != 200:
-            raise DidNotStart(f"GET /v1/models answered {status}: {_message(models)}")
-        if not models["data"]:
+        models = get(port, "/v1/models", key=key)
+        if models.status != 200:
+            raise DidNotStart(f"GET /v1/models was answered with {models.status}: {_message(models)}")
+        if not models.body["data"]:
             return Proof("", None, "no model of the fleet is in the demo account's plan")
-        model = str(models["data"][0]["id"])
+        model = str(models.body["data"][0]["id"])
         question = {
             "model": model,
             "messages": [{"role": "user", "content": "Say hello in one short sentence."}],
             "max_tokens": 24,
         }
-        status, body = post(port, "/v1/chat/completions", question, key=key)
+        reply = post(port, "/v1/chat/completions", question, key=key)
+        if reply.status == 429:
+            return Proof(model, None, _message(reply))
+        if reply.status != 200:
+            raise DidNotStart(f"the first completion was answered with {reply.status}: {_message(reply)}")
+        answer = str(reply.body["choices"][0]["message"]["content"]).strip()
+        return Proof(model, answer, seconds=time.monotonic() - begun, request_id=reply.headers["x-request-id"])
     except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
         raise DidNotStart(f"the gateway started but did not answer a call: {error!r}") from error
-    if status == 429:
-        return Proof(model, None, _message(body))
-    if status != 200:
-        raise DidNotStart(f"the first completion was answered with {status}: {_message(body)}")
-    return Proof(model, str(body["choices"][0]["message"]["content"]).strip(), seconds=time.monotonic() - begun)
 
 
-def _message(body: dict[str, object]) -> str:
-    error = body.get("error")
-    return str(error.get("message")) if isinstance(error, dict) else str(body)[:300]
+def await_ledger(database_url: str, request_id: str) -> None:
+    """Until the worker has written the call's row. Raises: DidNotStart, also when the row doesn't say `posted`."""
+    deadline = time.monotonic() + LEDGER_SECONDS
+    with psycopg.connect(conninfo(database_url), autocommit=True, connect_timeout=5) as connection:
+        while time.monotonic() < deadline:
+            row = connection.execute("SELECT verdict FROM requests WHERE id = %s", [request_id]).fetchone()
+            if row is not None and row[0] == "posted":
+                return
+            if row is not None:
+                raise DidNotStart(f"the completion is in the ledger as {row[0]!r}, not as posted")
+            pause(0.05)
+    raise DidNotStart(
+        f"the worker did not write the completion into the ledger within {LEDGER_SECONDS:.0f} s; see `faregate logs worker`"
+    )
+
+
+def _message(reply: Reply) -> str:
+    error = reply.body.get("error")
+    return str(error.get("message")) if isinstance(error, dict) else str(reply.body)[:300]

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import psutil
 from rich.table import Table
@@ -36,7 +37,7 @@ def as_json(found: list[Line]) -> list[dict[str, object]]:
 def as_table(found: list[Line]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("service", "state", "pid", "port", "up", "memory", "log"):
-        table.add_column(title)
+        table.add_column(title, overflow="fold")
     for line in found:
         state = f"[green]{line.state}[/]" if line.state == "running" else f"[red]{line.state}[/]"
         up = (
@@ -45,8 +46,14 @@ def as_table(found: list[Line]) -> Table:
             else f"{line.up_seconds // 3600}:{line.up_seconds // 60 % 60:02}:{line.up_seconds % 60:02}"
         )
         memory = "" if line.memory_mb is None else f"{line.memory_mb} MB"
-        table.add_row(TITLES[line.name], state, str(line.pid or ""), str(line.port or ""), up, memory, line.log)
+        table.add_row(TITLES[line.name], state, str(line.pid or ""), str(line.port or ""), up, memory, _near(line.log))
     return table
+
+
+def _near(path: str) -> str:
+    """As short as it can be typed from here."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def _line(service: Service) -> Line:

@@ -10,12 +10,12 @@ from gateway.local.machine import check_platform, check_port, check_space
 from gateway.local.newcomers import Newcomers, prepare_database, welcome
 from gateway.local.postgres import Postgres
 from gateway.local.programs import Gateway, Worker
-from gateway.local.proof import Proof, prove
+from gateway.local.proof import Proof, await_ledger, prove
 from gateway.local.screen import Screen
 from gateway.local.starting import Startable, Starting
 from gateway.local.stopping import TITLES, end
 from gateway.local.valkey import Valkey
-from gateway.local.wanted import Wanted, fleet_of, program_environment
+from gateway.local.wanted import Wanted, fleet_of, pepper_of, program_environment
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,13 @@ def up(home: Home, wanted: Wanted, screen: Screen) -> Running:
         with screen.step("The database has its newest schema and its plans"):
             prepare_database(servers.database_url)
         with screen.step("An admin and a demo account"):
-            newcomers = welcome(home, servers.database_url, environment)
+            newcomers = welcome(home, servers.database_url, pepper_of(environment))
         _start_programs(home, wanted, environment, screen, starting)
         with screen.step("One real completion through the gateway"):
             proof = prove(wanted.port, newcomers.demo_key)
+        if proof.request_id:
+            with screen.step("Its fare in the ledger"):
+                await_ledger(servers.database_url, proof.request_id)
         return Running(f"http://127.0.0.1:{wanted.port}/v1", newcomers, proof)
 
 

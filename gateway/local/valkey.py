@@ -45,7 +45,7 @@ class Valkey:
         return process
 
     def launch(self) -> Process:
-        self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._end_previous()
         settings = self.folder / "valkey.conf"
         settings.touch(mode=0o600)

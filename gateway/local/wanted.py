@@ -36,11 +36,19 @@ def program_environment(
 ) -> dict[str, str]:
     """What `serve`, `worker` and the commands are run with: the person's own settings, and ours where they left them to us."""
     own = {name: value for name, value in inherited.items() if name.startswith("FAREGATE_") and name != "FAREGATE_HOME"}
+    if "FAREGATE_KEY_PEPPER" not in own:
+        own.setdefault("FAREGATE_KEY_PEPPER_FILE", str(pepper_file))
     return own | {
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,
         "FAREGATE_FLEET_FILE": str(fleet_file),
-        "FAREGATE_KEY_PEPPER_FILE": own.get("FAREGATE_KEY_PEPPER_FILE", str(pepper_file)),
         "FAREGATE_PORT": str(wanted.port),
         "FAREGATE_OPS_PORT": str(wanted.ops_port),
     }
+
+
+def pepper_of(environment: Mapping[str, str]) -> str:
+    """What keys are hashed with, as the gateway will read it."""
+    if path := environment.get("FAREGATE_KEY_PEPPER_FILE"):
+        return Path(path).read_text(encoding="utf-8").strip()
+    return environment["FAREGATE_KEY_PEPPER"]
