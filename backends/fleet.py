@@ -48,7 +48,7 @@ class Replica:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is no http:// or https:// address")
-        if parts.query or parts.fragment or parts.username is not None or not url.isascii() or not url.isprintable():
+        if parts.query or parts.fragment or parts.username is not None or not re.fullmatch(r"[!-~]+", url):
             raise ValueError(f"{url!r} has more than a host, a port and a path")
         base_path = parts.path.rstrip("/")
         if base_path.endswith("/v1"):

@@ -1,0 +1,110 @@
+"""The fleet file: what it says, and what it may not say."""
+
+from pathlib import Path
+
+import pytest
+
+from backends.engines.llamacpp import LLAMACPP
+from backends.engines.vllm import VLLM
+from backends.fleet import Fleet, InvalidFleet, Replica
+
+GOOD = """\
+# two replicas of one model, one of another
+[[replica]]
+id = "gpu-a"
+model = "llama-3.1-8b"
+engine = "vllm"
+url = "https://10.0.0.1:8000/behind"
+slots = 64
+context = 131072
+engine_model = "meta-llama/Llama-3.1-8B-Instruct"
+api_key_file = "engine.key"
+
+[[replica]]
+id = "gpu-b"
+model = "llama-3.1-8b"
+engine = "vllm"
+url = "http://[::1]"
+slots = 32
+
+[[replica]]
+id = "cpu"
+model = "smollm2-135m-instruct"
+engine = "llamacpp"
+url = "http://127.0.0.1:9000"
+slots = 4
+"""
+
+
+def load(folder: Path, text: str) -> Fleet:
+    path = folder / "fleet.toml"
+    path.write_text(text)
+    return Fleet.load(path)
+
+
+def test_replicas_and_their_pools(tmp_path: Path) -> None:
+    (tmp_path / "engine.key").write_text("secret\n")
+    fleet = load(tmp_path, GOOD)
+    a, b, cpu = fleet.replicas
+    assert (a.host, a.port, a.is_tls, a.base_path, a.authority) == ("10.0.0.1", 8000, True, "/behind", "10.0.0.1:8000")
+    assert (a.slots, a.context, a.engine, a.api_key) == (64, 131072, VLLM, "secret")
+    assert (a.engine_model, b.engine_model) == ("meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b")
+    assert (b.host, b.port, b.authority, b.origin, b.context) == ("::1", 80, "[::1]:80", "http://[::1]:80", None)
+    assert cpu.engine is LLAMACPP
+    assert fleet.pools() == {"llama-3.1-8b": [a, b], "smollm2-135m-instruct": [cpu]}
+    assert fleet.replica("gpu-b") is b
+    assert fleet.replica("gpu-c") is None
+
+
+def test_an_engines_key_is_not_shown_with_its_replica(tmp_path: Path) -> None:
+    (tmp_path / "engine.key").write_text("secret")
+    assert "secret" not in repr(load(tmp_path, GOOD))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("slots = 32", "slots = 0", r"fleet\.toml, line 17: replica gpu-b: slots: .*greater than or equal to 1"),
+        ("slots = 32", "slots = 4097", r"line 17: replica gpu-b: slots: .*less than or equal to 4096"),
+        ("slots = 32", 'slots = "32"', r"line 17: replica gpu-b: slots: .*valid integer"),
+        ("slots = 32", "", r"line 12: replica gpu-b: slots: Field required"),
+        ("slots = 32", "slots = 32\nslot = 1", r"line 18: replica gpu-b: slot: Extra inputs"),
+        ('engine = "llamacpp"', 'engine = "ollama"', r"line 22: replica cpu: engine: 'ollama' is none of vllm, llamacpp"),
+        ("http://127.0.0.1:9000", "127.0.0.1:9000", r"line 23: replica cpu: url: '127.0.0.1:9000' is no http"),
+        ("http://127.0.0.1:9000", "http://127.0.0.1:9000/v1", r"line 23: replica cpu: url: .*leave out /v1"),
+        ("http://127.0.0.1:9000", "http://u:p@127.0.0.1:9000", r"line 23: .*more than a host"),
+        ("http://127.0.0.1:9000", "http://127.0.0.1:99999", r"line 23: replica cpu: url: Port out of range"),
+        ('id = "cpu"', 'id = "gpu-a"', r"two replicas have the id 'gpu-a'"),
+        ('id = "cpu"', 'id = "a b"', r"line 20: replica a b: id: "),
+        ("[[replica]]", "[[replicas]]", r"fleet\.toml: replica: Field required"),
+        ('id = "cpu"', "id = cpu", r"fleet\.toml is no TOML: .*line 20"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_its_file_line_and_field(tmp_path: Path, old: str, new: str, says: str) -> None:
+    (tmp_path / "engine.key").write_text("secret")
+    assert old in GOOD
+    with pytest.raises(InvalidFleet, match=says):
+        load(tmp_path, GOOD.replace(old, new))
+
+
+@pytest.mark.parametrize(("key", "says"), [(None, "can't be read"), ("", "holds no key"), ("a\r\nb", "holds no key")])
+def test_a_key_file_that_is_of_no_use(tmp_path: Path, key: str | None, says: str) -> None:
+    if key is not None:
+        (tmp_path / "engine.key").write_text(key)
+    with pytest.raises(InvalidFleet, match=rf"line 10: replica gpu-a: api_key_file: engine\.key {says}"):
+        load(tmp_path, GOOD)
+
+
+def test_no_file_and_no_replica(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFleet, match=r"fleet\.toml can't be read: No such file"):
+        Fleet.load(tmp_path / "fleet.toml")
+    with pytest.raises(InvalidFleet, match="replica: Field required"):
+        load(tmp_path, "")
+    with pytest.raises(InvalidFleet, match="at least 1 item"):
+        load(tmp_path, "replica = []")
+
+
+@pytest.mark.parametrize("url", ["ftp://a", "http://", "http://a/?x=1", "http://a/#f", "http://a b", "http://a/\r\nx: y"])
+def test_an_address_that_is_none(url: str) -> None:
+    with pytest.raises(ValueError, match=r"http|host"):
+        Replica.at(url, name="a", model="m", engine=VLLM, slots=1)
