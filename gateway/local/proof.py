@@ -3,12 +3,13 @@
 import http.client
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import psycopg
 
 from billing.database import conninfo
 from gateway.local.ask import Reply, get, post
-from gateway.local.process import DidNotStart, pause
+from gateway.local.process import DidNotStart, last_lines, pause
 
 # The worker reads an idle stream several times a second.
 LEDGER_SECONDS = 10.0
@@ -25,7 +26,7 @@ class Proof:
     request_id: str = ""
 
 
-def prove(port: int, key: str) -> Proof:
+def prove(port: int, key: str, log: Path) -> Proof:
     """It costs the demo account one fare. Raises: DidNotStart, when the gateway doesn't answer as it must."""
     begun = time.monotonic()
     try:
@@ -44,14 +45,14 @@ def prove(port: int, key: str) -> Proof:
         if reply.status == 429:
             return Proof(model, None, _message(reply))
         if reply.status != 200:
-            raise DidNotStart(f"the first completion was answered with {reply.status}: {_message(reply)}")
+            raise DidNotStart(f"the first completion was answered with {reply.status}: {_message(reply)}\n{last_lines(log, 5)}")
         answer = str(reply.body["choices"][0]["message"]["content"]).strip()
         return Proof(model, answer, seconds=time.monotonic() - begun, request_id=reply.headers["x-request-id"])
     except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
         raise DidNotStart(f"the gateway started but did not answer a call: {error!r}") from error
 
 
-def await_ledger(database_url: str, request_id: str) -> None:
+def await_ledger(database_url: str, request_id: str, log: Path) -> None:
     """Until the worker has written the call's row. Raises: DidNotStart, also when the row doesn't say `posted`."""
     deadline = time.monotonic() + LEDGER_SECONDS
     with psycopg.connect(conninfo(database_url), autocommit=True, connect_timeout=5) as connection:
@@ -63,7 +64,7 @@ def await_ledger(database_url: str, request_id: str) -> None:
                 raise DidNotStart(f"the completion is in the ledger as {row[0]!r}, not as posted")
             pause(0.05)
     raise DidNotStart(
-        f"the worker did not write the completion into the ledger within {LEDGER_SECONDS:.0f} s; see `faregate logs worker`"
+        f"the completion was not in the ledger within {LEDGER_SECONDS:.0f} s; the worker's last lines:\n{last_lines(log)}"
     )
 
 

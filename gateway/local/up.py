@@ -50,10 +50,10 @@ def up(home: Home, wanted: Wanted, screen: Screen) -> Running:
             newcomers = welcome(home, servers.database_url, pepper_of(environment))
         _start_programs(home, wanted, environment, screen, starting)
         with screen.step("One real completion through the gateway"):
-            proof = prove(wanted.port, newcomers.demo_key)
+            proof = prove(wanted.port, newcomers.demo_key, home.folder / "gateway.log")
         if proof.request_id:
             with screen.step("Its fare in the ledger"):
-                await_ledger(servers.database_url, proof.request_id)
+                await_ledger(servers.database_url, proof.request_id, home.folder / "worker.log")
         return Running(f"http://127.0.0.1:{wanted.port}/v1", newcomers, proof)
 
 
