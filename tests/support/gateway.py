@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import insert
+from sqlalchemy import Connection, insert
 
 from billing.accounts import create_account
 from billing.database import open_engine
@@ -78,25 +78,31 @@ class Town:
     def plan(self, code: str, **changes: Any) -> Plan:
         """A plan of one's own, made from Pro; `envelope` is open unless given."""
         plan = replace(DEFAULT_PLANS[1], code=code, name=code.title(), envelope=OPEN_ENVELOPE, **changes)
-        with open_engine(self.database_url).begin() as connection:
+        with self.record() as connection:
             connection.execute(insert(plans).values(row_from_plan(plan)))
         return plan
 
     def key(self, plan: str = "enterprise", name: str = "", **terms: Any) -> "Customer":
-        engine = open_engine(self.database_url)
-        with engine.begin() as connection:
+        with self.record() as connection:
             account = create_account(
                 connection, name=name or f"a{time.monotonic_ns()}", email="dev@example.com", plan_code=plan, actor="test"
             )
             issued = issue_key(connection, account.id, Terms(name="test", **terms), pepper=PEPPER, actor="test")
-        engine.dispose()
         return Customer(account.id, issued.key.id, issued.token)
 
     def revoke(self, customer: "Customer") -> None:
-        engine = open_engine(self.database_url)
-        with engine.begin() as connection:
+        with self.record() as connection:
             revoke_key(connection, customer.key_id, actor="test")
-        engine.dispose()
+
+    @contextmanager
+    def record(self) -> Iterator[Connection]:
+        """A transaction on the installation's database."""
+        engine = open_engine(self.database_url)
+        try:
+            with engine.begin() as connection:
+                yield connection
+        finally:
+            engine.dispose()
 
     def environment(self, port: int, ops_port: int, extra: Mapping[str, str]) -> dict[str, str]:
         return {
