@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -100,6 +101,14 @@ async def test_an_idle_connection_is_closed_before_the_engine_would(hasty: Engin
         assert hasty.open_connections == 1
         await asyncio.sleep(0.4)
         assert hasty.open_connections == 0
+        await call(hasty, engine.replica)
+        assert len(engine.peers) == 2
+
+
+async def test_one_that_expired_while_the_loop_was_busy_is_not_handed_out(hasty: EngineClient) -> None:
+    async with raw_engine(_answering) as engine:
+        await call(hasty, engine.replica)
+        time.sleep(0.25)  # noqa: ASYNC251  (nothing is swept meanwhile, and that is the point)
         await call(hasty, engine.replica)
         assert len(engine.peers) == 2
 
