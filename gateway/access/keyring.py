@@ -119,6 +119,11 @@ class Keyring:
         return found
 
     async def _looked_up(self, hashed: bytes, address: str) -> Caller:
+        if hashed in self._flights:  # joins a query that is being paid for: a key's first burst is no guessing
+            found = await self._fly(hashed)
+            if found is None:
+                raise _unknown()
+            return found
         self._tries.take(address)
         try:
             found = await self._fly(hashed)

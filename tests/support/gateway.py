@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, func, insert, select
 
 from billing.accounts import create_account
 from billing.database import open_engine
 from billing.plans import DEFAULT_PLANS, Envelope, Plan, row_from_plan
 from billing.seed import seed
-from billing.tables import plans
+from billing.tables import plans, staged_jobs
 from gateway.access.issue import Terms, issue_key, revoke_key
 from gateway.local.ports import free_port
 
@@ -93,6 +93,15 @@ class Town:
     def revoke(self, customer: "Customer") -> None:
         with self.record() as connection:
             revoke_key(connection, customer.key_id, actor="test")
+
+    def settled_changes(self) -> None:
+        """Wait until the worker has told Valkey of every change of an account (it must be running)."""
+
+        def none_is_staged() -> bool:
+            with self.record() as connection:
+                return connection.scalar(select(func.count()).select_from(staged_jobs)) == 0
+
+        wait_for(none_is_staged)
 
     @contextmanager
     def record(self) -> Iterator[Connection]:
