@@ -20,6 +20,7 @@ _MORE: Any = object()  # what the reader answers when a reply is not complete ye
 # Longest wait between two attempts to connect. It must stay well below an epoch's opening second
 # (limits/open.lua), in which every gateway has to be back to put its open holds back.
 BACKOFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.5)
+CONNECT_SECONDS = 0.5  # one attempt, with its handshake
 # A connection that lived this long was healthy: the next loss is a first one, not a repeated one.
 HEALTHY_SECONDS = 1.0
 # A stalled event loop sees the clock before it sees the replies that wait in the socket: look again after this.
@@ -137,7 +138,7 @@ class Valkey:
             await asyncio.sleep(wait * random.uniform(0.8, 1.0))  # noqa: S311 - jitter, not a secret
 
     async def _connect(self) -> "_Link":
-        async with asyncio.timeout(max(1.0, self._timeout * 5)):
+        async with asyncio.timeout(max(CONNECT_SECONDS, self._timeout * 2)):
             link = await self._address.dial(lambda: _Link(self._timeout))
             try:
                 await self._shake_hands(link)

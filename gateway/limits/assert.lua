@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- Puts an open hold back after a new epoch, and counts it where the counters were rebuilt without it.
 -- KEYS epoch, leases, holds of the gateway, tombstone, account, key; ARGV nonce, gateway, request id, packed hold
 local nonce = ARGV[1]

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- What a hold took, given back: shared by settle and sweep, so that both move the same counters.
 -- A hold counts in a hash only when both were written under the same nonce; older ones move nothing.
 local function close(hold, verdict, account_key, key_key, free_hangups)

@@ -1,6 +1,7 @@
 """May this call run now? The one face of the limits: admit a call, get a hold that settles itself."""
 
 import asyncio
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,8 @@ TRIES_MAX = 8
 class Gate:
     def __init__(self, valkey: Valkey, clock: Clock, source: Source, *, gateway: str, shards: int = SHARDS,
                  lease_ms: int = 5000, opening_ms: int = OPENING_MS) -> None:  # fmt: skip
+        # A name that is used once: under a name that came back, the holds of the process before would never be swept.
+        gateway = f"{gateway}.{secrets.token_hex(4)}"
         self._valkey, self._clock, self._gateway = valkey, clock, gateway
         self.shards: Sequence[Shard] = tuple(Shard(number, gateway) for number in range(shards))
         self.outbox = Outbox(valkey, self.shards, gateway)

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- The gateway lives for another ttl; holds of a gateway whose lease ran out are swept.
 -- KEYS epoch, leases, wm; ARGV gateway, ttl ms. Returns nonce (empty: no epoch), now, watermark.
 local t = redis.call('TIME')

@@ -14,8 +14,9 @@ from gateway.limits.shard import Shard
 from gateway.valkey import Valkey, ValkeyRefused, ValkeyUnavailable
 
 BEAT_SECONDS = 0.5
-# A new epoch's second without calls: two beats, or the longest wait to reconnect and its round trips.
-OPENING_MS = 1000
+# A new epoch takes no calls for this long: two beats, or the longest attempt to connect, the longest wait before it
+# (gateway/valkey.py: 0.5 s each) and the round trips.
+OPENING_MS = 1200
 # A shard without calls for this long is no longer leased (and costs nothing).
 IDLE_SECONDS = 60.0
 # Holds put back in one write: their answers must fit into the connection's time-out.
@@ -80,6 +81,7 @@ class Leases:
 
     async def _recover(self, opened: Sequence[asyncio.Future[Any]]) -> None:
         replies = await asyncio.gather(*opened)
+        await self._keep_time()
         for shard, (nonce, _, _, watermark) in zip(self._shards, replies, strict=True):
             await self._follow(shard, nonce.decode())
             self._outbox.release(shard, watermark)

@@ -10,6 +10,8 @@ def _load(*names: str) -> Script:
     return Script.of("\n".join(folder.joinpath(f"{name}.lua").read_text(encoding="utf-8") for name in names))
 
 
+# `allow-oom` in the first line of some: what ends calls or keeps them alive must pass when the memory is full, so that
+# running calls finish; what begins them (admit) is refused.
 OPEN = _load("open")
 LEASE = _load("lease")
 ADMIT = _load("admit")

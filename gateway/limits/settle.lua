@@ -9,7 +9,7 @@ if packed then
 elseif verdict == 'hangup' then
   verdict = 'voided'
 end
--- First what can be refused (a full memory): then nothing has changed and the call can be settled again.
+-- First what could be refused: then nothing has changed, and the call can be settled again.
 local id = redis.call('XADD', KEYS[6], '*', 'id', ARGV[1], 'v', verdict, 'r', ARGV[3], 'e', ARGV[4])
 if packed then
   redis.call('HDEL', KEYS[2], ARGV[1])

@@ -256,13 +256,16 @@ class Scripts(RuleBasedStateMachine):
         assert answer.decode() == self.model.sweep(gateway, call_id)
 
     def _seed(self, account: str, key: str, day: int, version: int) -> None:
-        gateways = [name.decode() for name in self.server.zrange(self.shard.leases, 0, -1)]
+        gateways = [name.decode() for name in self._leased()]
         last = self.server.xrevrange(self.shard.events, count=1)
         keys = (self.shard.epoch, self.shard.leases, self.shard.account(account), self.shard.key(key), self.shard.events,
                 *(self.shard.holds_of(gateway) for gateway in gateways))  # fmt: skip
         args = (f"n{self.model.epoch}", account, key, version, day, self.model.posted(day, account=account),
                 self.model.posted(day, key=key), 0, last[0][0] if last else "0-0", self._offset(), *gateways)  # fmt: skip
         assert self._run(scripts.SEED, keys, args).decode() == self.model.seed(account, key, day, version)
+
+    def _leased(self) -> list[bytes]:
+        return list(self.server.zrange(self.shard.leases, 0, -1))  # type: ignore[arg-type] # without scores: names
 
     def _packed(self, call: Call) -> bytes:
         return orjson.dumps([call.account, call.key, call.day, call.fare, "m", "chat", 0, call.at_ms, f"n{self.model.epoch}"])
