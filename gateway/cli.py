@@ -54,12 +54,12 @@ def register_others() -> None:
     from gateway.local.commands import add_to
 
     add_to(app)
+    if set(sys.argv[1:2]) & {"up", "down", "status", "logs"}:
+        return
     for found in pkgutil.iter_modules(commands.__path__):
         group = getattr(importlib.import_module(f"gateway.commands.{found.name}"), "app", None)
         if isinstance(group, typer.Typer):
             app.add_typer(group, name=found.name)
-    if "up" not in sys.argv[1:2]:
-        use_local_run()
 
 
 def use_local_run() -> None:
@@ -88,8 +88,11 @@ def plain_errors() -> tuple[type[Exception], ...]:
 
 def main() -> None:
     """Exit codes: 0 done, 1 refused or failed, 2 a command line that can't be understood, 130 interrupted."""
-    if not {"serve", "worker"} & set(sys.argv[1:2]):
+    named = set(sys.argv[1:2])
+    if not named & {"serve", "worker"}:
         register_others()
+    if not named & {"serve", "worker", "up"}:
+        use_local_run()
     try:
         app()
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The commands of a local run: up, down, status, logs, doctor."""
+"""The commands of a local run; each imports what it needs itself, so that `faregate status` answers at once."""
 
 import json
 from pathlib import Path
@@ -7,16 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gateway.local.doctor import examine
 from gateway.local.home import Home
-from gateway.local.logs import follow as follow_logs
-from gateway.local.logs import show
-from gateway.local.screen import Screen
-from gateway.local.status import as_json, as_table, lines
-from gateway.local.stopping import down as stop_all
-from gateway.local.up import up as start_all
-from gateway.local.wanted import Wanted
-from gateway.local.welcome import print_welcome
 
 Folder = Annotated[Path, typer.Option("--home", envvar="FAREGATE_HOME", help="Folder of the data, logs and secrets.")]
 Json = Annotated[bool, typer.Option("--json", help="For machines.")]
@@ -36,6 +27,11 @@ def up(
     as_json: Json = False,
 ) -> None:
     """Start everything on this machine, and prove it with one real completion."""
+    from gateway.local.screen import Screen
+    from gateway.local.up import up as start_all
+    from gateway.local.wanted import Wanted
+    from gateway.local.welcome import print_welcome
+
     wanted = Wanted(port, ops_port, database_url, redis_url, fleet_file)
     running = start_all(Home(home.absolute()), wanted, Screen())
     print_welcome(running, as_json=as_json)
@@ -43,6 +39,9 @@ def up(
 
 def down(home: Folder = HOME) -> None:
     """Stop everything that `up` started; data stays."""
+    from gateway.local.screen import Screen
+    from gateway.local.stopping import down as stop_all
+
     screen = Screen()
     if not stop_all(Home(home.absolute()), screen):
         screen.console.print("Nothing runs.")
@@ -50,6 +49,8 @@ def down(home: Folder = HOME) -> None:
 
 def status(home: Folder = HOME, as_json_: Json = False) -> None:
     """What runs. Exit code 1 when something that should run doesn't, or nothing does."""
+    from gateway.local.status import as_json, as_table, lines
+
     found = lines(Home(home.absolute()))
     if as_json_:
         print(json.dumps(as_json(found)))
@@ -70,6 +71,9 @@ def logs(
     home: Folder = HOME,
 ) -> None:
     """What the services wrote."""
+    from gateway.local.logs import follow as follow_logs
+    from gateway.local.logs import show
+
     known = [found for found in Home(home.absolute()).services() if not service or found.name in service]
     if not known:
         typer.echo("There are no logs of that; `faregate status` says what runs.", err=True)
@@ -84,6 +88,8 @@ def logs(
 
 def doctor(home: Folder = HOME, as_json_: Json = False) -> None:
     """What is wrong, and what to do about it. Exit code 1 when something is."""
+    from gateway.local.doctor import examine
+
     findings = examine(Home(home.absolute()))
     if as_json_:
         print(json.dumps([{"check": finding.check, "ok": finding.ok, "detail": finding.detail} for finding in findings]))
