@@ -17,6 +17,8 @@ __all__ = [
 
 # Idle connections kept to one replica; a burst beyond it closes them as they finish.
 MAX_IDLE_PER_REPLICA = 512
+# Different request heads that are remembered for a replica; callers that vary theirs pay for each.
+MAX_HEADS_KNOWN = 64
 # Set by the client itself: an answer's framing and its connection are not the caller's to choose.
 _OWN_HEADERS = frozenset((b"host", b"content-length", b"transfer-encoding", b"connection", b"expect", b"upgrade"))
 
@@ -38,7 +40,7 @@ class EngineClient:
     ) -> "Answer":
         """An answer to be started; nothing is sent yet. Only `headers`, the host, the length and the replica's own key go out."""
         pool = self._pool(replica)
-        return Answer(self, pool, _request_head(pool, method, path, headers, len(body)), body)
+        return Answer(self, pool, pool.request(method, path, headers, len(body)), body)
 
     @property
     def open_connections(self) -> int:
@@ -215,12 +217,13 @@ class Answer:
 class _Pool:
     """The idle connections to one replica, the last used one first, and the part of a request head that never changes."""
 
-    __slots__ = ("_tls", "head", "idle", "replica")
+    __slots__ = ("_heads", "_tls", "head", "idle", "replica")
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
         self.idle: dict[Connection, None] = {}
         self._tls: ssl.SSLContext | None = None
+        self._heads: dict[tuple[object, ...], bytes] = {}
         key = f"authorization: Bearer {replica.api_key}\r\n" if replica.api_key else ""
         self.head = f" HTTP/1.1\r\nhost: {replica.authority}\r\n{key}".encode("ascii")
 
@@ -232,13 +235,25 @@ class _Pool:
             connection.cut()
         return None
 
+    def request(self, method: str, path: str, headers: Sequence[tuple[bytes, bytes]], length: int) -> bytes:
+        """The head of a request. What callers send is nearly always the same, so it is checked and put together once."""
+        headers = tuple(headers)
+        begin = self._heads.get((method, path, headers))
+        if begin is None:
+            begin = _request_begin(self, method, path, headers)
+            if len(self._heads) < MAX_HEADS_KNOWN:
+                self._heads[method, path, headers] = begin
+        if length or method == "POST":
+            return b"%bcontent-length: %d\r\n\r\n" % (begin, length)
+        return begin + b"\r\n"
+
     def tls(self) -> ssl.SSLContext | None:
         if self.replica.is_tls and self._tls is None:
             self._tls = ssl.create_default_context(cafile=self.replica.ca_file)
         return self._tls
 
 
-def _request_head(pool: _Pool, method: str, path: str, headers: Sequence[tuple[bytes, bytes]], length: int) -> bytes:
+def _request_begin(pool: _Pool, method: str, path: str, headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
     target = f"{method} {pool.replica.base_path}{path}".encode("ascii")
     lines = b"".join(b"%b: %b\r\n" % header for header in headers)
     if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers) or b"\r" in target or b"\n" in target:
@@ -246,6 +261,4 @@ def _request_head(pool: _Pool, method: str, path: str, headers: Sequence[tuple[b
     for name, _ in headers:
         if name.lower() in _OWN_HEADERS:
             raise ValueError(f"the header {name.decode('latin-1')} is set by the client itself")
-    if length or method == "POST":
-        return b"%b%b%bcontent-length: %d\r\n\r\n" % (target, pool.head, lines, length)
-    return b"%b%b%b\r\n" % (target, pool.head, lines)
+    return target + pool.head + lines

@@ -17,11 +17,14 @@ class Readiness:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
+        # Only those of which there is anything to say: calls pay for a look-up, not for a healthy fleet.
         self._known: dict[str, _Known] = {}
         self._turn = 0
 
     def prefer(self, pool: Sequence[Replica], in_flight: Mapping[str, int]) -> tuple[Replica, ...]:
         """Whom to ask for a slot, in order. When the first one is on trial, this call is its try."""
+        if len(pool) == 1 and not self._known:
+            return tuple(pool)
         self._turn += 1
         order = preference(pool, in_flight, {replica.id: self.standing(replica.id) for replica in pool}, self._turn)
         if order and self.standing(order[0].id) is Standing.TRIAL:
@@ -43,11 +46,13 @@ class Readiness:
 
     def called(self, replica_id: str, outcome: BaseException | int) -> None:
         """How a call ended: a status of the engine's, or what was raised. An abort or a cancellation tells nothing."""
-        known = self._of(replica_id)
         if is_fault(outcome):
+            known = self._of(replica_id)
             known.breaker = after_fault(known.breaker, self._now())
-        elif isinstance(outcome, int):
+        elif isinstance(outcome, int) and replica_id in self._known:
+            known = self._of(replica_id)
             known.breaker = after_success(known.breaker)
+            self._forget_if_well(replica_id)
 
     def probed(self, replica_id: str, is_healthy: bool, *, is_certain: bool = False) -> None:
         """`is_certain`: it refused the connection, which needs no second look."""
@@ -56,12 +61,17 @@ class Readiness:
             if not known.is_up:
                 known.breaker = Breaker()  # it is another process now
             known.missed, known.is_up = 0, True
+            self._forget_if_well(replica_id)
         else:
             known.missed += 1
             known.is_up = known.is_up and not (is_certain or known.missed >= MISSED_PROBES_TO_FALL)
 
     def _of(self, replica_id: str) -> "_Known":
         return self._known.setdefault(replica_id, _Known())
+
+    def _forget_if_well(self, replica_id: str) -> None:
+        if self._known[replica_id] == _Known():
+            del self._known[replica_id]
 
 
 @dataclass(slots=True)
