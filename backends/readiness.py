@@ -10,6 +10,8 @@ from backends.fleet import Replica
 
 # One missed probe may be a long tick of a busy engine.
 MISSED_PROBES_TO_FALL = 2
+# One call asks for its order more than once (before it queues, while it waits): its try stays its own for as long.
+TRY_SECONDS = 0.05
 
 
 class Readiness:
@@ -28,8 +30,9 @@ class Readiness:
         self._turn += 1
         order = preference(pool, in_flight, {replica.id: self.standing(replica.id) for replica in pool}, self._turn)
         if order and self.standing(order[0].id) is Standing.TRIAL:
-            known = self._of(order[0].id)
-            known.breaker = after_try_began(known.breaker, self._now())
+            known, now = self._of(order[0].id), self._now()
+            if may_try(known.breaker, now):
+                known.breaker = after_try_began(known.breaker, now)
             # Others on trial wait for their turn: one call risks one replica.
             return tuple(replica for replica in order if replica is order[0] or self.standing(replica.id) is Standing.READY)
         return order
@@ -42,7 +45,9 @@ class Readiness:
             return Standing.BROKEN
         if known.breaker.state is State.CLOSED:
             return Standing.READY
-        return Standing.TRIAL if may_try(known.breaker, self._now()) else Standing.BROKEN
+        now = self._now()
+        is_begun = known.breaker.state is State.HALF_OPEN and now - known.breaker.since < TRY_SECONDS
+        return Standing.TRIAL if is_begun or may_try(known.breaker, now) else Standing.BROKEN
 
     def called(self, replica_id: str, outcome: BaseException | int) -> None:
         """How a call ended: a status of the engine's, or what was raised. An abort or a cancellation tells nothing."""

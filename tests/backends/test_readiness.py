@@ -42,6 +42,8 @@ def test_one_that_fails_its_calls_is_left_alone_then_tried_once_at_a_time(readin
     assert names(readiness.prefer([A, B], {"b": 9})) == "b"
     now.seconds = 1.0
     assert names(readiness.prefer([A, B], {})) == "ab"
+    assert names(readiness.prefer([A, B], {})) == "ab", "the same call asks again"
+    now.seconds = 1.1
     assert names(readiness.prefer([A, B], {})) == "b"
     readiness.called("a", 200)
     assert names(readiness.prefer([A, B], {"b": 9})) == "ab"
@@ -51,7 +53,10 @@ def test_one_call_tries_only_one_of_those_on_trial(readiness: Readiness, now: No
     break_(readiness, "a")
     break_(readiness, "b")
     now.seconds = 1.0
-    first, second = names(readiness.prefer([A, B, C], {})), names(readiness.prefer([A, B, C], {}))
+    first = names(readiness.prefer([A, B, C], {}))
+    now.seconds = 1.1
+    second = names(readiness.prefer([A, B, C], {}))
+    now.seconds = 1.2
     assert sorted((first, second)) == ["ac", "bc"]
     assert names(readiness.prefer([A, B, C], {})) == "c"
 
@@ -64,6 +69,7 @@ def test_aborted_calls_say_nothing(readiness: Readiness, now: Now) -> None:
     now.seconds = 1.0
     readiness.prefer([B], {})
     readiness.called("b", Aborted())
+    now.seconds = 1.1
     assert readiness.standing("b") is Standing.BROKEN
     now.seconds = 2.0
     assert readiness.standing("b") is Standing.TRIAL
