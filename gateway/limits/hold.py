@@ -1,7 +1,7 @@
 """A held fare: it is settled by leaving its `with` block, whatever the way out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import orjson
@@ -23,14 +23,12 @@ class Ask:
     model: str
     endpoint: str
     stream: bool
+    at_ms: int = field(init=False)
+    day: int = field(init=False)
 
-    @property
-    def at_ms(self) -> int:
-        return int(self.request_id[:8] + self.request_id[9:13], 16)
-
-    @property
-    def day(self) -> int:
-        return self.at_ms // DAY_MS
+    def __post_init__(self) -> None:
+        self.at_ms = int(self.request_id[:8] + self.request_id[9:13], 16)  # UUIDv7, RFC 9562
+        self.day = self.at_ms // DAY_MS
 
     def packed(self, nonce: str) -> bytes:
         """What Valkey keeps of the hold, enough to settle it when its gateway is gone."""
