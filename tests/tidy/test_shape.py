@@ -11,9 +11,7 @@ PARAMETERS_MAX = 5
 # Names that say nothing of the one capability of one noun that a file holds.
 BANNED_STEMS = {"utils", "util", "helpers", "helper", "common", "base", "manager", "service", "misc", "lib"}
 # Reading, connecting and starting are work, and belong into a function that somebody calls.
-WORK = re.compile(
-    r"(^|\.)(open|read_text|read_bytes|connect|getenv|urlopen|run|Popen|create_engine|from_url|load|loads)$"
-)
+WORK = re.compile(r"(^|\.)(open|read_text|read_bytes|connect|getenv|urlopen|run|Popen|create_engine|from_url|load|loads)$")
 
 
 def functions() -> list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
