@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 
 import psycopg
 from psycopg import AsyncConnection
@@ -230,3 +231,18 @@ def _readable(fields: Mapping[bytes, bytes]) -> dict[str, str]:
 
 def _clean(value: bytes) -> str:
     return value[:8000].decode("utf-8", "backslashreplace").replace("\x00", "\\x00")
+
+
+_REWRITE = f"""
+INSERT INTO usage_daily (account_id, day, key_id, model, {", ".join(SUMS)})
+SELECT account_id, day, key_id, model, {ROLLUP} FROM requests WHERE day = ANY(%s) GROUP BY account_id, day, key_id, model
+"""  # noqa: S608 - built from the tables above alone
+
+
+async def rewrite_roll_ups(connection: AsyncConnection[TupleRow], days: Sequence[date]) -> None:
+    """Roll-ups of these days anew from the rows; for `reconcile` alone. The rows must still be there."""
+    async with connection.transaction():
+        # A batch locks the table before it inserts its first row, so that none is half done behind this.
+        await connection.execute("LOCK TABLE usage_daily IN SHARE ROW EXCLUSIVE MODE")
+        await connection.execute("DELETE FROM usage_daily WHERE day = ANY(%s)", (list(days),))
+        await connection.execute(_REWRITE.encode(), (list(days),))
