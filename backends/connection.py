@@ -146,8 +146,6 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        if self.is_cut:  # while it was still being connected
-            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if not self._exchanging or self.is_complete:

@@ -60,7 +60,7 @@ async def test_a_slow_stream_is_no_stalled_one(hasty: EngineClient) -> None:
         await peer.request()
         peer.say(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n")
         for _ in range(6):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.06)
             peer.say(b"x")
         await peer.gone()
 
@@ -87,6 +87,27 @@ async def test_a_reader_that_dawdles_is_not_the_engines_fault(hasty: EngineClien
             while part := await answer.read():
                 read += len(part)
         assert read == size
+
+
+async def test_an_engine_that_was_held_back_gets_its_whole_time_again(hasty: EngineClient) -> None:
+    async def serve(peer: Peer) -> None:
+        await peer.request()
+        peer.say(b"HTTP/1.1 200 OK\r\ncontent-length: 400002\r\n\r\n" + b"x" * 400_000)  # enough to be held back, all of it read
+        await resumed.wait()
+        await asyncio.sleep(0.1)
+        peer.say(b"ok")
+        await peer.gone()
+
+    resumed = asyncio.Event()
+    async with raw_engine(serve) as engine:
+        with post(hasty, engine.replica) as answer:
+            await answer.start()
+            await asyncio.sleep(0.5)
+            read = len(await answer.read())
+            resumed.set()
+            while part := await answer.read():
+                read += len(part)
+        assert read == 400_002
 
 
 async def test_an_engine_that_takes_no_connection(hasty: EngineClient, full_backlog: Replica) -> None:
@@ -117,7 +138,7 @@ async def test_idle_time_counts_from_the_last_use(hasty: EngineClient) -> None:
     async with raw_engine(_answering) as engine:
         for _ in range(5):
             await call(hasty, engine.replica)
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.06)
         assert len(engine.peers) == 1
 
 
