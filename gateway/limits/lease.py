@@ -99,6 +99,8 @@ class Leases:
         for start in range(0, len(holds), ASSERTS_AT_ONCE):
             still_open = [hold for hold in holds[start : start + ASSERTS_AT_ONCE] if hold.request_id in shard.open]
             await asyncio.gather(*(self.put_back(hold, shard, nonce) for hold in still_open))
+        if shard.nonce:
+            await self._valkey.script(scripts.FORGET, (shard.epoch, shard.holds), (nonce,))
         shard.nonce = nonce
         self._outbox.send_again(shard)
 

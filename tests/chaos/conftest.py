@@ -34,7 +34,25 @@ class Ground:
 
     def calm(self, seconds: float = 20.0) -> None:
         """Wait until nothing is held, no slot is taken and every event is in the ledger."""
-        wait_for(self._is_calm, seconds)
+        try:
+            wait_for(self._is_calm, seconds)
+        except AssertionError:
+            raise AssertionError(f"not calm within {seconds:g} s: {self.unrest()}") from None
+
+    def unrest(self) -> dict[str, object]:
+        """What is still open, for the message of a failed test."""
+        with redis.Redis.from_url(self.valkey.url, decode_responses=True) as client:
+            ledger = {request_id for request_id, _ in self.ledger()}
+            return {
+                "holds": {key: client.hgetall(key) for key in client.scan_iter("{s*}:holds:*")},
+                "slots": {key: client.hgetall(key) for key in client.scan_iter("{p:*}:slots")},
+                "not_in_ledger": [
+                    (key, entry, fields["id"], client.get(key.replace(":ev", ":wm")), client.hgetall(key.replace(":ev", ":epoch")))
+                    for key in client.scan_iter("{s*}:ev")
+                    for entry, fields in client.xrange(key)
+                    if fields["id"] not in ledger
+                ][:20],
+            }
 
     def _is_calm(self) -> bool:
         """Raises nothing while a store is still on its way back."""
