@@ -1,6 +1,7 @@
 """An engine that dies in the middle: what was whole, what was cut, and whether another replica may be asked."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,22 @@ async def test_an_engine_that_hangs_up_on_a_new_connection_is_unreachable_and_no
         with pytest.raises(EngineUnreachable):
             await call(client, engine.replica)
         assert len(engine.peers) == 1
+
+
+async def test_an_engine_that_hangs_up_before_the_request_was_even_sent_is_unreachable(
+    client: EngineClient, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    dial = client.dial
+
+    async def dial_and_dawdle(pool: Any) -> Any:
+        connection = await dial(pool)
+        await asyncio.sleep(0.05)
+        return connection
+
+    monkeypatch.setattr(client, "dial", dial_and_dawdle)
+    async with raw_engine(_leave) as engine:
+        with pytest.raises(EngineUnreachable):
+            await call(client, engine.replica)
 
 
 async def test_the_keep_alive_race_is_invisible(client: EngineClient) -> None:
