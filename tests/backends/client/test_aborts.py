@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from backends.client import Aborted, Answer, EngineClient
+from backends.connection import Connection
 from backends.fleet import Replica
 from tests.backends.client.raw_engine import OK, Peer, call, finish, post, raw_engine
 from tests.backends.client.test_patience import full_backlog as full_backlog
@@ -143,6 +144,22 @@ async def test_an_abort_before_the_start_dials_nothing(client: EngineClient) -> 
             await answer.start()
         await asyncio.sleep(0.01)
         assert not engine.peers
+
+
+async def test_an_abort_in_the_instant_in_which_the_head_arrives(client: EngineClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrived = Connection.on_headers_complete
+
+    def arrive_and_abort(connection: Connection) -> None:
+        arrived(connection)
+        answer.abort()
+
+    monkeypatch.setattr(Connection, "on_headers_complete", arrive_and_abort)
+    async with raw_engine(_answering) as engine:
+        answer = post(client, engine.replica)
+        with pytest.raises(Aborted), answer:
+            await answer.start()
+        await asyncio.sleep(0.01)
+        assert client.open_connections == 0
 
 
 async def test_an_abort_after_the_start_of_a_kept_connection_closes_it(client: EngineClient) -> None:
