@@ -104,6 +104,14 @@ def test_logs_hold_no_key_and_no_prompt(run: Run, first: dict[str, str]) -> None
     assert "short sentence" not in written
 
 
+def test_the_commands_of_the_readme_work_as_they_stand_there(run: Run, first: dict[str, str]) -> None:
+    lines = [line.split() for line in (ROOT / "README.md").read_text().splitlines() if line.startswith(".venv/bin/faregate ")]
+    assert len(lines) >= 6
+    for words in lines:
+        done = run.faregate(*words[1:])
+        assert done.returncode == 0, (words, done.stderr)
+
+
 def test_up_again_changes_nothing_that_runs(run: Run, first: dict[str, str]) -> None:
     before = run.pids()
     done = run.up()

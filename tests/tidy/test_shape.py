@@ -39,9 +39,11 @@ def test_functions_are_short() -> None:
 def test_functions_take_at_most_five_positional_parameters() -> None:
     found = {}
     for path, node in functions():
+        if path.startswith("tests/"):
+            continue
         positional = [argument.arg for argument in node.args.posonlyargs + node.args.args if argument.arg not in ("self", "cls")]
         is_command = any("command" in ast.dump(decorator) for decorator in node.decorator_list)
-        if len(positional) > PARAMETERS_MAX and not is_command and not node.name.startswith("test_"):
+        if len(positional) > PARAMETERS_MAX and not is_command:
             found[f"{path}:{node.name}"] = len(positional)
     assert found == {}
 
@@ -62,8 +64,11 @@ def test_files_are_named_for_what_they_are_about() -> None:
 
 
 def test_importing_does_no_work() -> None:
+    """Alembic's `env.py` is a script: being imported is how it is run."""
     working = []
     for path in product_files():
+        if name(path) == "migrations/env.py":
+            continue
         for statement in tree(path).body:
             if isinstance(statement, ast.For | ast.While | ast.With):
                 working.append(f"{name(path)}:{statement.lineno}: {type(statement).__name__}")

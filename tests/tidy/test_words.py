@@ -53,7 +53,7 @@ def test_every_command_in_the_documents_exists(commands: set[str]) -> None:
     groups = {command.split()[0] for command in commands if " " in command}
     wrong = []
     for path in DOCUMENTS:
-        for first, second in re.findall(r"faregate ([a-z-]+)(?: ([a-z-]+))?", "\n".join(_code(path))):
+        for first, second in re.findall(r"faregate ([a-z]+)(?: ([a-z][a-z-]*))?", "\n".join(_code(path))):
             named = f"{first} {second}" if first in groups and second else first
             if named not in commands:
                 wrong.append(f"{name(path)}: faregate {named}")
