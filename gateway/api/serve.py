@@ -1,6 +1,6 @@
 """THE LIFE OF ONE CALL: it names its steps; everything that is acquired is given back by leaving a `with` block."""
 
-from gateway.access.caller import Caller
+from gateway.access.caller import Caller, KeyRefused
 from gateway.api import who
 from gateway.api.body import ClientGone, parse_object, read_body
 from gateway.api.call import Call, Endpoint, read_call
@@ -32,9 +32,7 @@ async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
     settings = house.settings
     raw = await read_body(exchange.receive, exchange.headers, settings.body_limit_bytes, settings.body_seconds)
     call = read_call(endpoint, parse_object(raw), len(raw))
-    caller = await who.identify(house, exchange)
-    order = place(call, endpoint, caller.plan, house.catalogue, house.pools)
-    who.check(house, exchange, caller, order.model.id)
+    caller, order = await _order(house, endpoint, exchange, call)
     with house.queue.slot(order.model.id, exchange.request_id, caller.plan.service_class) as slot:
         slot.try_now(lambda: house.preference(order.model.id))  # leaves in one write with the admit
         hold = await _hold(house, endpoint, exchange, call, order, caller)
@@ -44,18 +42,36 @@ async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
                 await Delivery(house, endpoint, exchange, call, order, progress, warm).run(slot)
 
 
+async def _order(house: House, endpoint: Endpoint, exchange: Exchange, call: Call) -> tuple[Caller, Order]:
+    """Who asks and what for. A no is said on a snapshot of at most a second: the gate, which would find an old one out, is
+    never asked by a call that is refused before it."""
+    caller = await who.identify(house, exchange)
+    try:
+        return caller, _agree(house, endpoint, exchange, call, caller)
+    except (KeyRefused, Refusal):
+        fresh = await who.identify(house, exchange, seconds_old=1.0)
+        if fresh.version == caller.version:
+            raise
+        return fresh, _agree(house, endpoint, exchange, call, fresh)
+
+
+def _agree(house: House, endpoint: Endpoint, exchange: Exchange, call: Call, caller: Caller) -> Order:
+    order = place(call, endpoint, caller.plan, house.catalogue, house.pools)
+    who.check(house, exchange, caller, order.model.id)
+    return order
+
+
 async def _hold(house: House, endpoint: Endpoint, exchange: Exchange, call: Call, order: Order, caller: Caller) -> Hold:
     """The fare, held; with a caller that is read anew when its snapshot turns out to be an old one."""
     try:
-        return await house.gate.admit(_ask(house, endpoint, exchange, call, order, caller))
+        return await house.gate.admit(_ask(endpoint, exchange, call, order, caller))
     except SnapshotStale:
-        fresh = await who.reload(house, exchange, caller)
-        placed = place(call, endpoint, fresh.plan, house.catalogue, house.pools)
-        who.check(house, exchange, fresh, placed.model.id)
-        return await house.gate.admit(_ask(house, endpoint, exchange, call, placed, fresh))
+        fresh = await who.reload(house, caller)
+        placed = _agree(house, endpoint, exchange, call, fresh)
+        return await house.gate.admit(_ask(endpoint, exchange, call, placed, fresh))
 
 
-def _ask(house: House, endpoint: Endpoint, exchange: Exchange, call: Call, order: Order, caller: Caller) -> Ask:
+def _ask(endpoint: Endpoint, exchange: Exchange, call: Call, order: Order, caller: Caller) -> Ask:
     return Ask(
         request_id=exchange.request_id,
         account=caller.account_id,

@@ -10,13 +10,14 @@ from gateway.wiring import House
 async def identify(house: House, exchange: Exchange, seconds_old: float | None = None) -> Caller:
     """As known at most `seconds_old` ago (None: at any time, when the gate checks it). Raises: Refusal (401), the keyring's."""
     token = _token(exchange)
-    exchange.address = client_address(exchange.address, exchange.headers.get(b"x-forwarded-for"), house.trusted_proxies)
+    peer = exchange.scope["client"][0] if exchange.scope.get("client") else ""
+    exchange.address = client_address(peer, exchange.headers.get(b"x-forwarded-for"), house.trusted_proxies)
     if seconds_old is None and (known := house.keyring.peek(token)) is not None:
         return known
     return await house.keyring.caller(token, exchange.address, seconds_old=seconds_old)
 
 
-async def reload(house: House, exchange: Exchange, caller: Caller) -> Caller:
+async def reload(house: House, caller: Caller) -> Caller:
     """The caller as PostgreSQL has it now."""
     return await house.keyring.reload(caller)
 
