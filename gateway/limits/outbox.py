@@ -81,8 +81,8 @@ class Outbox:
     def release(self, shard: Shard, watermark: bytes) -> None:
         """Let go what the ledger has: everything of this epoch up to the worker's watermark."""
         nonce, _, position = watermark.decode().partition(" ")
-        if not position:
-            return
+        if not nonce or not position:
+            return  # without a nonce it was written while no epoch was open: of which memory, nobody knows
         up_to = _stream_id(position)
         for request_id, ending in list(shard.kept.items()):
             if ending.acked is None:
