@@ -1,7 +1,8 @@
 """From an entry of a shard's stream to a row of the ledger; what can't be one is refused here, before it meets the database."""
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -9,6 +10,8 @@ from billing.days import DAY_MS
 from billing.fare import FARE_MAX
 
 _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+_VERDICTS = frozenset({"posted", "voided", "expired"})
+_REASON = re.compile(r"[a-z][a-z_]{0,39}")
 _INT_MAX = 2**31 - 1  # PostgreSQL's integer
 
 Id = Annotated[str, Field(pattern=_UUID)]
@@ -72,31 +75,27 @@ class _Usage(BaseModel):
     gateway: Name
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-    id: Id
-    v: Literal["posted", "voided", "expired"]
-    r: str = Field(pattern=r"^[a-z][a-z_]{0,39}$")
-
-
 def parse(fields: Mapping[bytes, bytes], days: range) -> LedgerRow:
     """`days` are those that may still be written. Raises: EventMalformed."""
+    verdict, reason = _text(fields, b"v"), _text(fields, b"r")
+    if verdict not in _VERDICTS:
+        raise EventMalformed(f"v is {verdict[:40]!r}, which is no verdict")
+    if not _REASON.fullmatch(reason):
+        raise EventMalformed(f"r is {reason[:40]!r}, which is no reason")
     try:
-        entry = _Entry(id=_text(fields, b"id"), v=_text(fields, b"v"), r=_text(fields, b"r"))  # type: ignore[arg-type]  # checked there
         usage = _Usage.model_validate_json(fields.get(b"e", b""))
     except ValidationError as error:
         raise EventMalformed("; ".join(_explain(problem) for problem in error.errors(include_url=False))[:500]) from None
-    if usage.id != entry.id:
+    if usage.id != _text(fields, b"id"):
         raise EventMalformed("the entry and its event have different ids")
     if usage.day != _day_of(usage.id):
         raise EventMalformed(f"day is {usage.day}, but the id is of day {_day_of(usage.id)}")
     if usage.day not in days:
         raise EventMalformed(f"day {usage.day} is not open: it is too old, or has not come yet")
-    return _row(usage, entry)
+    return _row(usage, verdict, reason)
 
 
-def _row(usage: _Usage, entry: _Entry) -> LedgerRow:
+def _row(usage: _Usage, verdict: str, reason: str) -> LedgerRow:
     return LedgerRow(
         day=usage.day,
         id=usage.id,
@@ -105,8 +104,8 @@ def _row(usage: _Usage, entry: _Entry) -> LedgerRow:
         model=usage.model,
         endpoint=usage.endpoint,
         fare=usage.fare,
-        verdict=entry.v,
-        reason=entry.r,
+        verdict=verdict,
+        reason=reason,
         stream=usage.stream,
         status=usage.status,
         at_ms=usage.at_ms,

@@ -16,7 +16,8 @@ from gateway.clock import Clock
 from gateway.crash import crash_point
 from gateway.limits.shard import Shard
 
-ENTRIES_A_SHARD = 500
+# All shards full are 16,000 entries: half a second of work, and of waiting for whatever else the worker does.
+ENTRIES_A_SHARD = 250
 KEPT_SECONDS = 60.0  # gateways and rebuilds still look at what was committed a moment ago
 MARK_SECONDS = 1.0
 DAYS_AHEAD = 2

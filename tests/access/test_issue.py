@@ -3,11 +3,17 @@
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 
+import psycopg
 import pytest
 from sqlalchemy import Connection, select
 
 from billing.accounts import Account, create_account
 from billing.changes import AccountUnknown
+from billing.database import open_engine
+from billing.ledger import Placed, Position, record
+from billing.meter import parse
+from billing.partitions import make_partitions
+from billing.seed import seed
 from billing.tables import accounts, audit_entries, keys, staged_jobs
 from gateway.access.issue import (
     KeyEnded,
@@ -21,6 +27,7 @@ from gateway.access.issue import (
     rotate_key,
 )
 from gateway.access.keys import digest
+from tests.billing.events import event, fields
 
 PEPPER = "p" * 32
 
@@ -114,3 +121,21 @@ def test_unknown_account_and_key_are_named_so(connection: Connection, account: A
     with pytest.raises(KeyNotThere):
         revoke_key(connection, account.id, actor="test")
     assert list_keys(connection, account.id) == []
+
+
+async def test_a_key_knows_when_it_was_used_last(database_url: str) -> None:
+    seed(database_url)
+    engine = open_engine(database_url)
+    with engine.begin() as connection:
+        account = create_account(connection, name="acme", email="a@acme.test", plan_code="pro", actor="test")
+        key = issue_key(connection, account.id, Terms("k"), pepper=PEPPER, actor="test").key
+    usage = event(1_796_000_000_000, account=str(account.id), key=str(key.id))
+    row = Placed(parse(fields(usage), range(usage["day"], usage["day"] + 1)), 0, Position("n", "1-0"), {})
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as raw:
+        await make_partitions(raw, [usage["day"]])
+        async with raw.transaction():
+            await record(raw, [row], [], [])
+    with engine.begin() as connection:
+        used = find_key(connection, key.id).last_used_at
+    engine.dispose()
+    assert used == datetime.fromtimestamp(1_796_000_000, UTC)
