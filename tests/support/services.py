@@ -1,6 +1,7 @@
 """PostgreSQL and Valkey of a test session: started on free ports, gone with it."""
 
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,12 @@ from gateway.local.process import Process
 from gateway.local.valkey import Valkey
 
 TEMPLATE = "migrated"
+GUARD = """
+read -r nothing
+for pid in $(head -qn 1 "$0"/valkey.pid "$0"/data/postmaster.pid 2>/dev/null); do kill -INT "$pid"; done
+sleep 2
+rm -rf "$0"
+"""
 
 
 @contextmanager
@@ -25,9 +32,13 @@ def scratch(name: str) -> Iterator[Path]:
     """A short-lived folder that PostgreSQL's user can pass through; only the owner may list it."""
     folder = Path(tempfile.mkdtemp(prefix=f"faregate-{name}-"))
     folder.chmod(0o711)
+    # A guard of the folder: when we are killed, its standard input ends, and it ends the servers that run there.
+    guard = subprocess.Popen(["sh", "-c", GUARD, str(folder)], stdin=subprocess.PIPE, start_new_session=True)
     try:
         yield folder
     finally:
+        guard.kill()
+        guard.communicate()
         shutil.rmtree(folder)
 
 
