@@ -3,12 +3,13 @@
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from gateway.local.home import Busy, Home, Service
-from gateway.local.machine import MachineUnfit, check_port, existing
+from gateway.local.machine import FREE_BYTES_MIN, MachineUnfit, check_port, check_space, existing
 from gateway.local.ports import LOOPBACK, free_port
 from gateway.local.status import lines
 
@@ -84,3 +85,10 @@ def test_a_taken_port_is_one_line_with_the_way_out() -> None:
 
 def test_space_is_asked_of_the_nearest_folder_that_is_there(tmp_path: Path) -> None:
     assert existing(tmp_path / "not" / "yet") == tmp_path
+
+
+def test_a_full_disk_is_one_line_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_space(tmp_path)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=FREE_BYTES_MIN - 1))
+    with pytest.raises(MachineUnfit, match=r"511 MB free and 512 MB are needed; make room, or set FAREGATE_HOME"):
+        check_space(tmp_path)
