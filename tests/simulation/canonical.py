@@ -41,6 +41,7 @@ def _without_dead_facts(world: World) -> World:
         None if world.worker is None else _batch(world.worker, rows),
         # What the disk has will be read by a server with a run id of its own.
         None if saved is None else _memory(saved, calls, 0),
+        trims_at_once=world.trims_at_once,
     )
 
 

@@ -69,7 +69,7 @@ def put_back(world: World, number: int) -> World:
     return world._replace(memory=memory.with_hold(number, memory.nonce)._replace(used=used))
 
 
-def clear(world: World, gateway: int) -> World:
+def forget(world: World, gateway: int) -> World:
     """Drops what a gateway holds under another nonce: what it has open was put back, what it ended it tells again."""
     memory = world.memory
     kept = tuple(hold for hold in memory.holds if world.calls[hold[0]].gateway != gateway or hold[1] == memory.nonce)

@@ -14,6 +14,7 @@ from tests.simulation.world import (
     UP,
     VOIDED,
     Batch,
+    Call,
     Gateway,
     Position,
     Rebuild,
@@ -62,7 +63,7 @@ def follow(world: World, number: int) -> World:
             world = scripts.put_back(world, call_number)
         elif call.is_kept and call.acked is not None and call.acked[0] != world.memory.nonce:
             world = world.with_call(call_number, call._replace(acked=None))
-    return scripts.clear(world, number).with_gateway(number, Gateway(nonce=world.memory.nonce))
+    return scripts.forget(world, number).with_gateway(number, Gateway(nonce=world.memory.nonce))
 
 
 def _has_new_call(world: World, number: int) -> bool:
@@ -105,7 +106,7 @@ def _call_steps(world: World, number: int) -> Iterator[Step]:
     if may_settle(world, number):
         after = scripts.settle(world, number)
         yield f"c{number} settles", after.with_call(number, call._replace(acked=(memory.nonce, after.last_id)))
-    if call.is_kept and call.acked and call.acked[0] == memory.watermark[0] and call.acked[1] <= memory.watermark[1]:
+    if _has_passed(memory.watermark, call):
         yield f"c{number} is let go", world.with_call(number, call._replace(is_kept=False))
 
 
@@ -119,6 +120,11 @@ def may_ask(world: World, number: int) -> bool:
 def may_settle(world: World, number: int) -> bool:
     call = world.calls[number]
     return world.owner(number).status == UP and world.is_open and call.is_kept and call.ending is not None and call.acked is None
+
+
+def _has_passed(watermark: Position, call: Call) -> bool:
+    """A watermark without a nonce was written while no epoch was open: it may be of another memory than the acknowledgement."""
+    return call.is_kept and call.acked is not None and 0 != call.acked[0] == watermark[0] and call.acked[1] <= watermark[1]
 
 
 def _late_admit(world: World, number: int) -> World:
@@ -153,7 +159,11 @@ def commit(world: World, batch: Batch) -> World:
     rows = list(world.rows)
     for event in batch.events:
         rows[event.call] = rows[event.call] or event.verdict
-    return world._replace(rows=tuple(rows), position=(batch.nonce, batch.last))
+    world = world._replace(rows=tuple(rows), position=(batch.nonce, batch.last))
+    if world.trims_at_once and batch.nonce == world.memory.nonce:
+        untold = tuple(event for event in world.memory.stream if event.id > batch.last)
+        world = world._replace(memory=world.memory._replace(stream=untold))
+    return world
 
 
 def _valkey_steps(world: World) -> Iterator[Step]:

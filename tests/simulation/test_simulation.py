@@ -9,7 +9,7 @@ from tests.simulation.explore import explore
 from tests.simulation.faults import ADMIT_REPLY, FLUSHED, ROLLED_BACK
 from tests.simulation.judge import COUNTER_WRONG, HOLD_LEFT, OVER_BILLED, ROW_LOST
 from tests.simulation.residues import KNOWN, unexpected
-from tests.simulation.world import World
+from tests.simulation.world import Call, Position, World
 
 PAGE = Path(__file__).parents[2] / "docs/decisions/0001-one-protocol-for-holds.md"
 TWO_CALLS = World.of((0, 1), 1)
@@ -54,19 +54,27 @@ def nothing(world: World, _: int) -> World:
     return world
 
 
+def without_asking_for_a_nonce(watermark: Position, call: Call) -> bool:
+    return call.is_kept and call.acked is not None and call.acked[0] == watermark[0] and call.acked[1] <= watermark[1]
+
+
 END, OPEN, FOLLOW, SEED = scripts._end, scripts.open_epoch, steps.follow, scripts.seed
+ONE_CALL = World.of((0,), 1)
 BROKEN = {
-    "tombstones": (scripts, "_end", without_tombstone, ADMIT_REPLY, HOLD_LEFT),
-    "putting open holds back": (scripts, "put_back", nothing, FLUSHED, OVER_BILLED),
-    "the opening second": (scripts, "open_epoch", without_opening_second, FLUSHED, OVER_BILLED),
-    "clearing older holds": (scripts, "clear", nothing, ROLLED_BACK, HOLD_LEFT),
-    "sending ends again": (steps, "follow", without_sending_again, FLUSHED, ROW_LOST),
-    "looking again before seeding": (scripts, "seed", without_looking_again, FLUSHED, COUNTER_WRONG),
+    "tombstones": (scripts, "_end", without_tombstone, TWO_CALLS, [ADMIT_REPLY], HOLD_LEFT),
+    "putting open holds back": (scripts, "put_back", nothing, TWO_CALLS, [FLUSHED], OVER_BILLED),
+    "the opening second": (scripts, "open_epoch", without_opening_second, TWO_CALLS, [FLUSHED], OVER_BILLED),
+    "forgetting older holds": (scripts, "forget", nothing, ONE_CALL, [ROLLED_BACK], HOLD_LEFT),
+    "sending ends again": (steps, "follow", without_sending_again, ONE_CALL, [FLUSHED], ROW_LOST),
+    "looking again before seeding": (scripts, "seed", without_looking_again, TWO_CALLS, [FLUSHED], COUNTER_WRONG),
+    "a watermark's nonce": (steps, "_has_passed", without_asking_for_a_nonce, TWO_CALLS, [FLUSHED, FLUSHED], ROW_LOST),
 }
 
 
 @pytest.mark.parametrize("part", BROKEN)
 def test_every_part_of_the_protocol_is_needed(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module, name, broken, fault, deviation = BROKEN[part]
+    module, name, broken, start, faults, deviation = BROKEN[part]
     monkeypatch.setattr(module, name, broken)
-    assert deviation in explore(TWO_CALLS, 1, [fault]).causes
+    explored = explore(start, len(faults), faults)
+    assert deviation in explored.causes
+    assert explored.story(deviation, next(iter(explored.causes[deviation])))

@@ -95,13 +95,16 @@ class World(NamedTuple):
     unsynced_since: Memory | None = None  # what the disk has while fsync is stuck
     last_nonce: int = 1
     last_id: int = 0
+    # Whether the stream is trimmed with the commit, the earliest and hardest moment, or at any moment after it.
+    trims_at_once: bool = False
 
     @classmethod
-    def of(cls, owners: tuple[int, ...], quota: int) -> "World":
+    def of(cls, owners: tuple[int, ...], quota: int, *, trims_at_once: bool = False) -> "World":
         """One call for each item of `owners`, on the gateway it names."""
         gateways = tuple(Gateway() for _ in range(max(owners) + 1))
         memory = Memory(leases=frozenset(range(len(gateways))))
-        return cls(quota, gateways, tuple(Call(owner) for owner in owners), memory, (None,) * len(owners))
+        calls = tuple(Call(owner) for owner in owners)
+        return cls(quota, gateways, calls, memory, (None,) * len(owners), trims_at_once=trims_at_once)
 
     def owner(self, call: int) -> Gateway:
         return self.gateways[self.calls[call].gateway]
