@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.local.ground import reachable, unprivileged
 from gateway.local.home import Home, write_private
 from gateway.local.llamacpp import LlamaCpp
 from gateway.local.machine import check_platform, check_port, check_space
@@ -62,6 +63,10 @@ def _start_servers(home: Home, wanted: Wanted, screen: Screen, starting: Startin
     if database_url is None:
         postgres = Postgres(home.folder / "postgres", _port(home, "postgres"), home.secret("postgres"))
         _ensure(home, screen, starting, "postgres", postgres)
+        if not unprivileged().can_reach(postgres.folder):
+            screen.note(
+                f"its user can't enter {home.folder}: its data is in {reachable(postgres.folder, unprivileged())}, private to it"
+            )
         database_url = postgres.url()
     if redis_url is None:
         valkey = Valkey(home.folder / "valkey", _port(home, "valkey"), home.secret("valkey"))
