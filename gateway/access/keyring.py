@@ -5,38 +5,10 @@ import time
 from collections import OrderedDict
 from typing import TypeVar
 
-from gateway.access.caller import (
-    AccountSuspended,
-    AddressNotAllowed,
-    Caller,
-    KeyExpired,
-    KeyRefused,
-    KeyRevoked,
-    ModelNotAllowedForKey,
-    ScopeMissing,
-    refusal,
-)
+from gateway.access.caller import Caller, KeyRefused
 from gateway.access.keys import digest, looks_valid
 from gateway.access.keystore import KeyStore, KeyStoreUnavailable
-from gateway.access.unknown import TooManyUnknownKeys, Tries
-
-__all__ = [
-    "AccountSuspended",
-    "AddressNotAllowed",
-    "Caller",
-    "KeyExpired",
-    "KeyMalformed",
-    "KeyRefused",
-    "KeyRevoked",
-    "KeyStore",
-    "KeyStoreUnavailable",
-    "KeyUnknown",
-    "Keyring",
-    "ModelNotAllowedForKey",
-    "ScopeMissing",
-    "TooManyUnknownKeys",
-    "refusal",
-]
+from gateway.access.unknown import Tries
 
 Value = TypeVar("Value")
 
