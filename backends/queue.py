@@ -34,14 +34,13 @@ class Queue:
         gateway_id: str,
         *,
         unreachable: type[Exception],
-        offset_ms: int = 0,
         lease_ms: int = LEASE_MS,
     ) -> None:
         self.gateway = gateway_id
         self.unreachable = unreachable
         self.counts: Counter[str] = Counter()
         self._scripts, self._wakes = scripts, wakes
-        self._offset_ms, self._lease_ms = offset_ms, lease_ms
+        self._lease_ms = lease_ms
         self._pools: dict[str, Pool] = {}
         self.releaser = Releaser(self._release, unreachable)
 
@@ -117,7 +116,8 @@ class Queue:
         return pool
 
     def _common(self, pool: Pool) -> list[str | int]:
-        return [self._offset_ms, self.gateway, " ".join(pool.peers)]
+        # No clock offset: a gateway whose calendar is moved must not end the leases of those with another one.
+        return [0, self.gateway, " ".join(pool.peers)]
 
     def _release(self, pool_name: str, request: str, unsure: bool) -> Awaitable[Any]:
         pool = self._pool(pool_name)

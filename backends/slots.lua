@@ -1,6 +1,6 @@
 -- What every script of a pool begins with (put in front of each by slots.py).
 -- KEYS: slots, n, wait, waiting, caps, leases, then one grants list for each gateway named in ARGV[3], then the script's own.
--- ARGV: clock offset in ms, the calling gateway, the gateways known to live (space between), then the script's own.
+-- ARGV: clock offset in ms (0 but in tests of the scripts), the calling gateway, the gateways known to live (space between), then the script's own.
 local SLOTS, N, WAIT, WAITING, CAPS, LEASES = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local GATEWAY = ARGV[2]
 local SCAN = 64          -- waiters looked at in one go: those at the head may be waiting for other replicas

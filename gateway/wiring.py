@@ -108,7 +108,6 @@ def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
             BlockingWakes(redis_url),
             settings.gateway_id,
             unreachable=ValkeyUnavailable,
-            offset_ms=settings.clock_offset_ms,
             lease_ms=settings.lease_ms,
         ),
         engines=EngineClient(patience),
