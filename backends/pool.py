@@ -4,6 +4,8 @@ import asyncio
 from collections import Counter
 from typing import Protocol
 
+from backends.slots import pool_keys
+
 
 class Waiter(Protocol):
     def wake(self) -> None: ...
@@ -14,7 +16,8 @@ class Pool:
 
     def __init__(self, name: str, gateway: str, now: float) -> None:
         self.name = name
-        self.peers: tuple[str, ...] = (gateway,)
+        self.peers: tuple[str, ...] = ()
+        self.meets((gateway,))
         self.running: dict[str, str] = {}  # request -> replica
         self.waiting: dict[str, Waiter] = {}
         self.load: Counter[str] = Counter()  # replica -> calls of this gateway running there
@@ -22,6 +25,13 @@ class Pool:
         self.refused_until = 0.0
         self.used_at = now
         self.popper: asyncio.Task[None] | None = None
+
+    def meets(self, peers: tuple[str, ...]) -> None:
+        """The gateways that live, our own among them; what every script is given follows from them."""
+        if peers != self.peers:
+            self.peers = peers
+            self.keys = pool_keys(self.name, peers)
+            self.names = " ".join(peers)
 
     def runs(self, request: str, replica: str) -> None:
         if request not in self.running:

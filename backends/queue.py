@@ -9,7 +9,7 @@ from typing import Any
 from backends.pool import Pool
 from backends.releasing import Releaser
 from backends.slot import Slot
-from backends.slots import Scripts, grants_key, pool_keys, script_named, tombstone_key
+from backends.slots import Scripts, grants_key, script_named, tombstone_key
 from backends.waking import Wakes, WakesLost
 
 LEASE_MS = 5000
@@ -94,13 +94,13 @@ class Queue:
         pool.used_at = now
         if now >= pool.leased_until:
             self.lease(pool)
-        keys = [*pool_keys(pool.name, pool.peers), tombstone_key(pool.name, request)]
+        keys = [*pool.keys, tombstone_key(pool.name, request)]
         return self._scripts.script(script_named("acquire"), keys, [*self._common(pool), request, *asked])
 
     def lease(self, pool: Pool) -> None:
         pool.leased_until = asyncio.get_running_loop().time() + self._lease_ms / 2000
         arguments = [*self._common(pool), self._lease_ms]
-        self._watch(self._scripts.script(script_named("lease"), pool_keys(pool.name, pool.peers), arguments), pool)
+        self._watch(self._scripts.script(script_named("lease"), pool.keys, arguments), pool)
 
     def await_wakes(self, pool: Pool) -> None:
         """Listens for grants as long as the pool has waiters."""
@@ -117,17 +117,17 @@ class Queue:
 
     def _common(self, pool: Pool) -> list[str | int]:
         # No clock offset: a gateway whose calendar is moved must not end the leases of those with another one.
-        return [0, self.gateway, " ".join(pool.peers)]
+        return [0, self.gateway, pool.names]
 
     def _release(self, pool_name: str, request: str, unsure: bool) -> Awaitable[Any]:
         pool = self._pool(pool_name)
-        keys = [*pool_keys(pool.name, pool.peers), tombstone_key(pool.name, request)]
+        keys = [*pool.keys, tombstone_key(pool.name, request)]
         self.counts["released"] += 1
         return self._scripts.script(script_named("release"), keys, [*self._common(pool), request, int(unsure)])
 
     def _sweep(self, pool: Pool) -> Awaitable[Any]:
         arguments = [*self._common(pool), *pool.known()]
-        return self._scripts.script(script_named("sweep"), pool_keys(pool.name, pool.peers), arguments)
+        return self._scripts.script(script_named("sweep"), pool.keys, arguments)
 
     def _watch(self, sent: Awaitable[Any], pool: Pool) -> None:
         asyncio.ensure_future(sent).add_done_callback(lambda answer: self._beaten(answer, pool))
@@ -143,7 +143,7 @@ class Queue:
         if words and isinstance(words[0], int):
             self.counts["swept"] += words[0] + words[1]
         else:
-            pool.peers = tuple({self.gateway: None} | {text(peer): None for peer in words})
+            pool.meets((self.gateway, *sorted({text(peer) for peer in words} - {self.gateway})))
 
     async def _pop(self, pool: Pool) -> None:
         while pool.waiting:
