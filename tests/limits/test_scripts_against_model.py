@@ -88,6 +88,8 @@ class Walk:
 
     def a_sweeper_comes_by(self) -> None:
         gateway = self.random.choice(GATEWAYS)
+        if self.random.random() < 0.5:
+            self._expire(gateway)
         for call_id in [call.id for call, _ in self.model.holds.values() if call.gateway == gateway][:2]:
             self._sweep(gateway, call_id)
         self._sweep(gateway, None)
@@ -97,7 +99,9 @@ class Walk:
                 self._assert(call)
 
     def a_lease_runs_out(self) -> None:
-        gateway = self.random.choice(GATEWAYS)
+        self._expire(self.random.choice(GATEWAYS))
+
+    def _expire(self, gateway: str) -> None:
         if gateway in self.model.leased:
             self.server.zadd(self.shard.leases, {gateway: 1})
             self.model.leased[gateway] = False
