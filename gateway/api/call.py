@@ -28,6 +28,7 @@ COUNT_MAX = 2**31 - 1
 class Call:
     """One request as understood: `generations` is n times the prompts; `output_tokens` is what the client set, or None."""
 
+    endpoint: "Endpoint"
     body: dict[str, Any]
     body_bytes: int
     model: str
@@ -60,6 +61,7 @@ def read_call(endpoint: Endpoint, body: dict[str, Any], body_bytes: int) -> Call
         raise _wrong("stream", "true or false")
     field = _output_field(body)
     return Call(
+        endpoint=endpoint,
         body=body,
         body_bytes=body_bytes,
         model=model,

@@ -7,8 +7,8 @@ from backends.client import Answer
 from backends.failures import EngineBroke, EngineSpokeNonsense, EngineUnreachable
 from backends.fleet import Replica
 from backends.slot import Slot
-from gateway.api.call import Call, Endpoint, engine_body
-from gateway.api.exchange import Exchange, KeepWarm
+from gateway.api.call import Call, engine_body
+from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, raise_status
 from gateway.api.order import Order
 from gateway.api.progress import Progress
@@ -37,11 +37,8 @@ class TotalTimedOut(Exception):
 class Delivery:
     """Brings one held call to an engine and the answer to the client."""
 
-    def __init__(
-        self, house: House, endpoint: Endpoint, exchange: Exchange, call: Call, order: Order, progress: Progress, warm: KeepWarm
-    ) -> None:  # fmt: skip
-        self._house, self._endpoint, self._exchange = house, endpoint, exchange
-        self._call, self._order, self._progress, self._warm = call, order, progress, warm
+    def __init__(self, house: House, exchange: Exchange, call: Call, order: Order, progress: Progress) -> None:
+        self._house, self._exchange, self._call, self._order, self._progress = house, exchange, call, order, progress
         self._tried: set[str] = set()
         self._deadline = asyncio.get_running_loop().time() + house.settings.total_seconds
 
@@ -66,7 +63,7 @@ class Delivery:
         self._tried.add(replica.id)
         relay: StreamRelay | None = None
         if self._call.stream:
-            relay = StreamRelay(self._exchange, self._progress, self._warm, wants_usage=self._call.wants_usage)
+            relay = StreamRelay(self._exchange, self._progress, wants_usage=self._call.wants_usage)
         try:
             async with asyncio.timeout_at(self._deadline):
                 await self._exchange_with(replica, relay)
@@ -90,7 +87,7 @@ class Delivery:
 
     async def _exchange_with(self, replica: Replica, relay: StreamRelay | None) -> None:
         body = engine_body(self._call, replica.engine_model, self._order.output_max, self._order.output_default)
-        with self._house.engines.open(replica, self._endpoint.path, body, _HEADERS) as answer:
+        with self._house.engines.open(replica, self._call.endpoint.path, body, _HEADERS) as answer:
             try:
                 await answer.start()
                 if answer.status != 200:

@@ -27,7 +27,9 @@ STREAM = [
 class Exchange:
     """One request and its answer. `receipt` is put on whatever answer is given; `committed` says its status has left."""
 
-    __slots__ = ("_send", "address", "committed", "hang_up", "headers", "receipt", "receive", "request_id", "scope", "started_ns")
+    __slots__ = (
+        "_send", "_warm", "address", "committed", "hang_up", "headers", "receipt", "receive", "request_id", "scope", "started_ns",
+    )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
         self.scope = scope
@@ -40,6 +42,7 @@ class Exchange:
         self.hang_up: HangUp = scope.get(HANG_UP) or HangUp()
         self.receipt: Headers = [(b"x-request-id", request_id.encode())]
         self.committed = False
+        self._warm: KeepWarm | None = None
 
     def is_gone(self) -> bool:
         return self.hang_up.happened
@@ -59,11 +62,20 @@ class Exchange:
     async def refuse(self, refusal: Refusal) -> None:
         """An error: a status while none has left, else a frame in the stream and its end."""
         if self.committed:
+            if self._warm is not None:
+                self._warm.stop()
             await self.write(b"data: " + refusal.body() + b"\n\ndata: [DONE]\n\n", last=True)
         else:
             # A client that is still sending its body is told that we stop listening.
             closing = [(b"connection", b"close")] if refusal.status in (408, 413) else []
             await self.answer(refusal.status, [JSON, *closing, *refusal.headers()], refusal.body())
+
+    async def begin_output(self, data: bytes, *, last: bool = False) -> None:
+        """The first bytes of an answer that is streamed. Raises: ClientGone."""
+        if self._warm is not None:
+            self._warm.stop()
+        await self.open_stream()
+        await self.write(data, last=last)
 
     async def open_stream(self) -> None:
         """Status 200 and the stream's headers, once."""
@@ -76,6 +88,11 @@ class Exchange:
         if self.is_gone():
             raise ClientGone
         await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+
+    def kept_warm(self, after_seconds: float, *, is_on: bool) -> "KeepWarm":
+        """While nothing was sent, comments keep the line open; not for answers that are not streams."""
+        self._warm = KeepWarm(self, after_seconds, is_on=is_on)
+        return self._warm
 
     @contextmanager
     def until_hang_up(self) -> Iterator[None]:

@@ -22,7 +22,7 @@ class Order:
     output_default: int | None
 
 
-def place(call: Call, endpoint: Endpoint, plan: Plan, catalogue: Catalogue, pools: Mapping[str, Sequence[Replica]]) -> Order:
+def place(call: Call, plan: Plan, catalogue: Catalogue, pools: Mapping[str, Sequence[Replica]]) -> Order:
     """Raises: Refusal, saying which limit and what to change; ModelUnknown; FareOutOfBounds."""
     model = catalogue.resolve(call.model)
     replicas = pools.get(model.id)
@@ -48,7 +48,7 @@ def place(call: Call, endpoint: Endpoint, plan: Plan, catalogue: Catalogue, pool
         replicas=replicas,
         fare=fare(model.fare, call.generations),
         output_max=_output_max(plan, context, call.body_bytes),
-        output_default=_output_default(plan, context, endpoint),
+        output_default=_output_default(plan, context, call.endpoint),
     )
 
 

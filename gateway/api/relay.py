@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from gateway.api.exchange import JSON, Exchange, KeepWarm
+from gateway.api.exchange import JSON, Exchange
 from gateway.api.progress import Progress
 from gateway.api.sse import DONE, StreamBroke, StreamReader
 
@@ -61,10 +61,9 @@ def _has_answer(choice: dict[str, Any]) -> bool:
 class StreamRelay:
     """One stream. Nothing leaves before the engine's first output, so that an early failure still has a status of its own."""
 
-    def __init__(self, exchange: Exchange, progress: Progress, warm: KeepWarm, *, wants_usage: bool) -> None:
+    def __init__(self, exchange: Exchange, progress: Progress, *, wants_usage: bool) -> None:
         self._exchange = exchange
         self._progress = progress
-        self._warm = warm
         self._reader = StreamReader(wants_usage)
         self._held: list[bytes] = []
 
@@ -87,22 +86,18 @@ class StreamRelay:
 
     async def _begin(self, out: bytes) -> None:
         self._progress.first_byte_ms = self._exchange.elapsed_ms()
-        self._warm.stop()
-        await self._exchange.open_stream()
         self._progress.status = 200
-        await self._exchange.write(b"".join([*self._held, out]))
+        await self._exchange.begin_output(b"".join([*self._held, out]))
         self._progress.output_began = True
         self._held.clear()
 
     async def _end(self, owed: bytes) -> None:
-        if not self._progress.output_began:
+        if self._progress.output_began:
+            await self._exchange.write(owed, last=True)
+        else:
             # Finished without a word: the client gets it as it is, and pays nothing.
-            self._progress.empty = True
-            self._warm.stop()
-            await self._exchange.open_stream()
-            self._progress.status = 200
-            owed = b"".join([*self._held, owed])
-        await self._exchange.write(owed, last=True)
+            self._progress.empty, self._progress.status = True, 200
+            await self._exchange.begin_output(b"".join([*self._held, owed]), last=True)
         self._progress.answered = True
 
     async def cut_as_length(self) -> None:

@@ -5,7 +5,7 @@ from gateway.api import who
 from gateway.api.body import ClientGone, parse_object, read_body
 from gateway.api.call import Call, Endpoint, read_call
 from gateway.api.delivery import Delivery
-from gateway.api.exchange import Exchange, KeepWarm
+from gateway.api.exchange import Exchange
 from gateway.api.order import Order, place
 from gateway.api.receipts import receipt
 from gateway.api.settling import Settling
@@ -32,46 +32,46 @@ async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
     settings = house.settings
     raw = await read_body(exchange.receive, exchange.headers, settings.body_limit_bytes, settings.body_seconds)
     call = read_call(endpoint, parse_object(raw), len(raw))
-    caller, order = await _order(house, endpoint, exchange, call)
+    caller, order = await _order(house, exchange, call)
     with house.queue.slot(order.model.id, exchange.request_id, caller.plan.service_class) as slot:
         slot.try_now(lambda: house.preference(order.model.id))  # leaves in one write with the admit
-        hold = await _hold(house, endpoint, exchange, call, order, caller)
-        with hold, Settling(house, endpoint, exchange, hold, call) as progress:
+        hold = await _hold(house, exchange, call, order, caller)
+        with hold, Settling(house, exchange, hold, call) as progress:
             exchange.receipt += receipt(hold.fare, hold.limit, hold.remaining, hold.resets_at_ms, house.clock.now_ms())
-            with exchange.until_hang_up(), KeepWarm(exchange, settings.commit_seconds, is_on=call.stream) as warm:
-                await Delivery(house, endpoint, exchange, call, order, progress, warm).run(slot)
+            with exchange.until_hang_up(), exchange.kept_warm(settings.commit_seconds, is_on=call.stream):
+                await Delivery(house, exchange, call, order, progress).run(slot)
 
 
-async def _order(house: House, endpoint: Endpoint, exchange: Exchange, call: Call) -> tuple[Caller, Order]:
+async def _order(house: House, exchange: Exchange, call: Call) -> tuple[Caller, Order]:
     """Who asks and what for. A no is said on a snapshot of at most a second: the gate, which would find an old one out, is
     never asked by a call that is refused before it."""
     caller = await who.identify(house, exchange)
     try:
-        return caller, _agree(house, endpoint, exchange, call, caller)
+        return caller, _agree(house, exchange, call, caller)
     except (KeyRefused, Refusal):
         fresh = await who.identify(house, exchange, seconds_old=1.0)
         if fresh.version == caller.version:
             raise
-        return fresh, _agree(house, endpoint, exchange, call, fresh)
+        return fresh, _agree(house, exchange, call, fresh)
 
 
-def _agree(house: House, endpoint: Endpoint, exchange: Exchange, call: Call, caller: Caller) -> Order:
-    order = place(call, endpoint, caller.plan, house.catalogue, house.pools)
+def _agree(house: House, exchange: Exchange, call: Call, caller: Caller) -> Order:
+    order = place(call, caller.plan, house.catalogue, house.pools)
     who.check(house, exchange, caller, order.model.id)
     return order
 
 
-async def _hold(house: House, endpoint: Endpoint, exchange: Exchange, call: Call, order: Order, caller: Caller) -> Hold:
+async def _hold(house: House, exchange: Exchange, call: Call, order: Order, caller: Caller) -> Hold:
     """The fare, held; with a caller that is read anew when its snapshot turns out to be an old one."""
     try:
-        return await house.gate.admit(_ask(endpoint, exchange, call, order, caller))
+        return await house.gate.admit(_ask(exchange, call, order, caller))
     except SnapshotStale:
         fresh = await who.reload(house, caller)
-        placed = _agree(house, endpoint, exchange, call, fresh)
-        return await house.gate.admit(_ask(endpoint, exchange, call, placed, fresh))
+        placed = _agree(house, exchange, call, fresh)
+        return await house.gate.admit(_ask(exchange, call, placed, fresh))
 
 
-def _ask(endpoint: Endpoint, exchange: Exchange, call: Call, order: Order, caller: Caller) -> Ask:
+def _ask(exchange: Exchange, call: Call, order: Order, caller: Caller) -> Ask:
     return Ask(
         request_id=exchange.request_id,
         account=caller.account_id,
@@ -80,7 +80,7 @@ def _ask(endpoint: Endpoint, exchange: Exchange, call: Call, order: Order, calle
         fare=order.fare,
         numbers=numbers(caller),
         model=order.model.id,
-        endpoint=endpoint.name,
+        endpoint=call.endpoint.name,
         stream=call.stream,
     )
 

@@ -6,7 +6,7 @@ from backends.failures import EngineFault, EngineTimedOut
 from backends.slot import PoolFull, QueueUnavailable, WaitedTooLong
 from billing.verdict import Outcome, judge
 from gateway.api.body import ClientGone
-from gateway.api.call import Call, Endpoint
+from gateway.api.call import Call
 from gateway.api.delivery import NoReplicaReady, TotalTimedOut
 from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused
@@ -36,8 +36,8 @@ CLIENT_CLOSED_REQUEST = 499
 class Settling:
     """`with Settling(...) as progress`: leaving marks the hold with the verdict. Nothing is awaited."""
 
-    def __init__(self, house: House, endpoint: Endpoint, exchange: Exchange, hold: Hold, call: Call) -> None:
-        self._house, self._endpoint, self._exchange, self._hold, self._call = house, endpoint, exchange, hold, call
+    def __init__(self, house: House, exchange: Exchange, hold: Hold, call: Call) -> None:
+        self._house, self._exchange, self._hold, self._call = house, exchange, hold, call
         self._progress = Progress()
 
     def __enter__(self) -> Progress:
@@ -51,12 +51,12 @@ class Settling:
         total_ms = self._exchange.elapsed_ms()
         self._hold.settle(verdict, reason, self._event(status, total_ms))
         self._house.metrics.ended(
-            endpoint=self._endpoint.name, model=self._hold.model, verdict=verdict, reason=reason, fare=self._hold.fare,
+            endpoint=self._call.endpoint.name, model=self._hold.model, verdict=verdict, reason=reason, fare=self._hold.fare,
             total_ms=total_ms, progress=self._progress,
         )  # fmt: skip
         progress = self._progress
         self._house.log.info(
-            "call", id=self._exchange.request_id, account=self._hold.account, endpoint=self._endpoint.name,
+            "call", id=self._exchange.request_id, account=self._hold.account, endpoint=self._call.endpoint.name,
             model=self._hold.model, status=status, verdict=verdict, reason=reason, fare=self._hold.fare,
             stream=self._call.stream, replica=progress.replica, attempts=progress.attempts, queue_ms=progress.queue_ms,
             first_byte_ms=progress.first_byte_ms, total_ms=total_ms, prompt_tokens=progress.prompt_tokens,
@@ -68,7 +68,7 @@ class Settling:
         return orjson.dumps(
             {
                 "id": self._exchange.request_id, "account": hold.account, "key": hold.key, "model": hold.model,
-                "endpoint": self._endpoint.name, "fare": hold.fare, "day": hold.day, "stream": self._call.stream,
+                "endpoint": self._call.endpoint.name, "fare": hold.fare, "day": hold.day, "stream": self._call.stream,
                 "status": status, "at_ms": hold.at_ms, "queue_ms": progress.queue_ms,
                 "first_byte_ms": progress.first_byte_ms, "total_ms": total_ms, "prompt_tokens": progress.prompt_tokens,
                 "cached_tokens": progress.cached_tokens, "completion_tokens": progress.completion_tokens,

@@ -108,7 +108,7 @@ def test_a_stream_that_fails_before_output_still_has_a_status(faregate: Town, sc
     assert only_event(faregate).verdict == "voided"
 
 
-@pytest.mark.parametrize("script", [{"die_after": 2}, {"error_after": 2}, {"no_finish": True}])
+@pytest.mark.parametrize("script", [{"die_after": 2, "pace_ms": 20}, {"error_after": 2, "pace_ms": 20}, {"no_finish": True, "pace_ms": 20}])
 def test_a_stream_that_the_engine_breaks_says_so_and_is_not_billed(faregate: Town, script: dict[str, Any]) -> None:
     answer = post(faregate.gateway(), faregate.key(), chat(script, stream=True))
     assert answer.status_code == 200
