@@ -2,11 +2,8 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,27 +21,7 @@ from gateway.clock import Clock
 from gateway.limits.shard import Shard, shard_of
 from tests.billing.events import event, fields
 from tests.support.services import running_postgres, running_valkey
-
-PROGRAM = "from gateway.settings import Settings; from gateway.worker import run; run(Settings.load())"
-
-
-@contextmanager
-def worker(database_url: str, valkey_url: str, log: Path, *, crash_at: str = "") -> Iterator[subprocess.Popen[bytes]]:
-    environment = {
-        **os.environ,
-        "DATABASE_URL": database_url,
-        "REDIS_URL": valkey_url,
-        "FAREGATE_KEY_PEPPER": "p" * 32,
-        "FAREGATE_CRASH_AT": crash_at,
-    }
-    with log.open("wb") as output:
-        process = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, stdout=output, stderr=output)
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.terminate()
-            process.wait(timeout=20)
+from tests.worker.running import worker
 
 
 def until(holds: Callable[[], bool], log: Path, seconds: float = 20.0) -> None:
