@@ -167,6 +167,8 @@ class Walk:
 
     def _come_back(self, gateways: tuple[str, ...]) -> None:
         """What gateways do before an epoch takes calls: lease, and put back every hold that is open."""
+        for _ in range(self.random.choice((0, 0, 4))):
+            self.a_counter_is_seeded()  # too early: what is put back afterwards must still be counted
         for gateway in gateways:
             self._lease(gateway)
         self.running = [call for call in self.running if call.gateway in gateways]
