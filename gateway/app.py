@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 from collections.abc import Iterator
@@ -59,6 +60,7 @@ async def run(settings: Settings) -> None:
         serving = [asyncio.create_task(public.serve([public_socket])), asyncio.create_task(ops.serve([ops_socket]))]
         address, ops_address = public_socket.getsockname(), ops_socket.getsockname()
         house.log.info("serving", host=address[0], port=address[1], ops_port=ops_address[1], gateway=settings.gateway_id)
+        _quieten_collector()
         leaving = asyncio.create_task(told.wait())
         await asyncio.wait([leaving, *serving], return_when=asyncio.FIRST_COMPLETED)
         leaving.cancel()
@@ -77,10 +79,17 @@ async def _leave(
     await asyncio.gather(*serving, return_exceptions=True)
 
 
+def _quieten_collector() -> None:
+    """What start-up made lives as long as the process: the collector need not walk it again and again (10% of a call's CPU)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
 def _server(app: object, settings: Settings) -> uvicorn.Server:
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]  # uvicorn's own ASGI types differ in name only
-        http=server.protocol(settings.header_limit_bytes, settings.header_seconds),
+        http=server.protocol(settings.header_limit_bytes, settings.header_seconds, settings.body_seconds),
         ws="none",
         lifespan="off",
         log_config=None,

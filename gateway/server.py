@@ -58,6 +58,7 @@ class FrontProtocol(HttpToolsProtocol):
 
     header_limit_bytes = 64 * 1024
     header_seconds = 10.0
+    body_seconds = 60.0
 
     def __init__(
         self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
@@ -67,6 +68,8 @@ class FrontProtocol(HttpToolsProtocol):
         self._in_headers = True
         self._deaf = False
         self._header_timer: asyncio.TimerHandle | None = None
+        self._body_is_awaited = False
+        self._body_timer: asyncio.TimerHandle | None = None
         self._linger_timer: asyncio.TimerHandle | None = None
         self._hang_up: HangUp | None = None
 
@@ -78,6 +81,7 @@ class FrontProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._headers_arrived()
+        self._body_arrived()
         if self._linger_timer is not None:
             self._linger_timer.cancel()
         super().connection_lost(exc)
@@ -103,6 +107,8 @@ class FrontProtocol(HttpToolsProtocol):
             # One read may bring headers and body together; only headers that are still not complete count in full.
             if self._in_headers and self._header_bytes > self.header_limit_bytes:
                 self._refuse_headers()
+            elif self._body_is_awaited and self._body_timer is None:
+                self._body_timer = self.loop.call_later(self.body_seconds, self._body_too_slow)
 
     def on_message_begin(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
@@ -116,9 +122,11 @@ class FrontProtocol(HttpToolsProtocol):
             raise _HeadersTooLarge
         self._headers_arrived()
         super().on_headers_complete()
+        self._body_is_awaited = True
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
+        self._body_arrived()
         # A body of over 64 KB paused the reading; from here on only a hang-up or a pipelined request can come.
         self.flow.resume_reading()
 
@@ -148,6 +156,15 @@ class FrontProtocol(HttpToolsProtocol):
         if self._header_timer is not None:
             self._header_timer.cancel()
             self._header_timer = None
+
+    def _body_arrived(self) -> None:
+        self._body_is_awaited = False
+        if self._body_timer is not None:
+            self._body_timer.cancel()
+            self._body_timer = None
+
+    def _body_too_slow(self) -> None:
+        self._refuse(408, f"The request's body did not arrive within {self.body_seconds:g} seconds.")
 
     def _too_slow(self) -> None:
         self._refuse(408, f"The request's headers did not arrive within {self.header_seconds:g} seconds.")
@@ -183,6 +200,7 @@ class FrontProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def protocol(header_limit_bytes: int, header_seconds: float) -> type[FrontProtocol]:
+def protocol(header_limit_bytes: int, header_seconds: float, body_seconds: float) -> type[FrontProtocol]:
     """The protocol class with its limits set; uvicorn takes a class and makes the instances itself."""
-    return type("Front", (FrontProtocol,), {"header_limit_bytes": header_limit_bytes, "header_seconds": header_seconds})
+    limits = {"header_limit_bytes": header_limit_bytes, "header_seconds": header_seconds, "body_seconds": body_seconds}
+    return type("Front", (FrontProtocol,), limits)

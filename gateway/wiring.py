@@ -24,8 +24,9 @@ from gateway.clock import Clock
 from gateway.drain import Drain
 from gateway.limits.gate import Gate
 from gateway.limits.rebuild import Source, SourceUnavailable
+from gateway.log import Log
 from gateway.settings import Settings
-from gateway.telemetry import Log, Metrics
+from gateway.telemetry import Metrics
 from gateway.valkey import Valkey, ValkeyUnavailable
 from models.catalogue import Catalogue
 

@@ -19,9 +19,9 @@ from billing.partitions import drop_partitions_before, make_partitions
 from gateway.bumps import push_staged
 from gateway.clock import Clock
 from gateway.limits.sweep import Sweeper
+from gateway.log import Log
 from gateway.metering import DAYS_AHEAD, StreamDrain
 from gateway.settings import Settings
-from gateway.telemetry import Log
 from gateway.valkey import Valkey
 
 IDLE_SECONDS = 0.1

@@ -1,6 +1,5 @@
 """The body of a call: read within bounds, parsed once, refused precisely."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -16,8 +15,8 @@ class ClientGone(Exception):
     """The client closed its connection."""
 
 
-async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit_bytes: int, timeout_seconds: float) -> bytes:
-    """The whole body. Raises: Refusal (413 before it is read whole, 408 when it comes too slowly), ClientGone."""
+async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit_bytes: int) -> bytes:
+    """The whole body; a slow one is cut by the server. Raises: Refusal (413, before it is read whole), ClientGone."""
     if encoding := headers.get(b"content-encoding"):
         raise Refusal(
             415,
@@ -28,12 +27,16 @@ async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit_byte
     declared = headers.get(b"content-length")
     if declared is not None and int(declared) > limit_bytes:
         raise _too_large(limit_bytes)
-    message = await _first(receive, timeout_seconds)
-    if not message["more_body"] and message["type"] == "http.request":
-        if len(message["body"]) > limit_bytes:
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        body = body + message["body"] if body else message["body"]
+        if len(body) > limit_bytes:
             raise _too_large(limit_bytes)
-        return bytes(message["body"])
-    return await _rest(receive, message, limit_bytes, timeout_seconds)
+        if not message["more_body"]:
+            return bytes(body)
 
 
 def _check_content_type(given: bytes | None) -> None:
@@ -50,43 +53,6 @@ def _too_large(limit_bytes: int) -> Refusal:
     return Refusal(
         413, f"The request body is over the limit of {limit_bytes} bytes; send less in one request.", code="request_too_large"
     )
-
-
-def _too_slow(timeout_seconds: float) -> Refusal:
-    return Refusal(
-        408,
-        f"The request body did not arrive within {timeout_seconds:g} seconds.",
-        code="request_timeout",
-        should_retry=False,
-    )
-
-
-async def _first(receive: Receive, timeout_seconds: float) -> Any:
-    try:
-        async with asyncio.timeout(timeout_seconds):
-            message = await receive()
-    except TimeoutError:
-        raise _too_slow(timeout_seconds) from None
-    if message["type"] == "http.disconnect":
-        raise ClientGone
-    return message
-
-
-async def _rest(receive: Receive, message: Any, limit_bytes: int, timeout_seconds: float) -> bytes:
-    parts = bytearray()
-    try:
-        async with asyncio.timeout(timeout_seconds):
-            while True:
-                parts += message["body"]
-                if len(parts) > limit_bytes:
-                    raise _too_large(limit_bytes)
-                if not message["more_body"]:
-                    return bytes(parts)
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientGone
-    except TimeoutError:
-        raise _too_slow(timeout_seconds) from None
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The engine's part of one call: a slot, the engine on it, its answer; and another replica while nothing was delivered."""
 
-import asyncio
 from collections.abc import Sequence
 
 from backends.client import Answer
@@ -40,10 +39,20 @@ class Delivery:
     def __init__(self, house: House, exchange: Exchange, call: Call, order: Order, progress: Progress) -> None:
         self._house, self._exchange, self._call, self._order, self._progress = house, exchange, call, order, progress
         self._tried: set[str] = set()
-        self._deadline = asyncio.get_running_loop().time() + house.settings.total_seconds
+        self._relay: StreamRelay | None = None
 
     async def run(self, slot: Slot) -> None:
-        """Raises what the last attempt raised; nothing was delivered then, unless `progress.output_began`."""
+        """Raises ClientGone, TotalTimedOut, and what the last attempt raised; nothing was delivered, unless `output_began`."""
+        seconds = self._house.settings.total_seconds
+        try:
+            with self._exchange.watched(seconds):
+                await self._attempts(slot)
+        except TimeoutError:
+            if self._relay is None or not self._progress.output_began:
+                raise TotalTimedOut(seconds) from None
+            await self._relay.cut_as_length()
+
+    async def _attempts(self, slot: Slot) -> None:
         while True:
             try:
                 with slot:
@@ -61,16 +70,19 @@ class Delivery:
         self._progress.attempts += 1
         self._progress.replica = replica.id
         self._tried.add(replica.id)
-        relay: StreamRelay | None = None
         if self._call.stream:
-            relay = StreamRelay(self._exchange, self._progress, wants_usage=self._call.wants_usage)
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                await self._exchange_with(replica, relay)
-        except TimeoutError:
-            if relay is None or not self._progress.output_began:
-                raise TotalTimedOut(self._house.settings.total_seconds) from None
-            await relay.cut_as_length()
+            self._relay = StreamRelay(self._exchange, self._progress, wants_usage=self._call.wants_usage)
+        body = engine_body(self._call, replica.engine_model, self._order.output_max, self._order.output_default)
+        with self._house.engines.open(replica, self._call.endpoint.path, body, _HEADERS) as answer:
+            try:
+                await answer.start()
+                if answer.status != 200:
+                    raise_status(answer.status, await read_all(answer))
+                await self._relay_answer(answer)
+            except Exception as failure:
+                self._house.engine_failed(replica, failure, answer.status)
+                raise
+            self._house.readiness.called(replica.id, 200)
 
     async def _replica(self, slot: Slot) -> Replica:
         asked_ms = self._exchange.elapsed_ms()
@@ -85,24 +97,11 @@ class Delivery:
     def _preference(self) -> Sequence[tuple[str, int]]:
         return [pair for pair in self._house.preference(self._order.model.id) if pair[0] not in self._tried]
 
-    async def _exchange_with(self, replica: Replica, relay: StreamRelay | None) -> None:
-        body = engine_body(self._call, replica.engine_model, self._order.output_max, self._order.output_default)
-        with self._house.engines.open(replica, self._call.endpoint.path, body, _HEADERS) as answer:
-            try:
-                await answer.start()
-                if answer.status != 200:
-                    raise_status(answer.status, await read_all(answer))
-                await self._relay(answer, relay)
-            except Exception as failure:
-                self._house.engine_failed(replica, failure, answer.status)
-                raise
-            self._house.readiness.called(replica.id, 200)
-
-    async def _relay(self, answer: Answer, relay: StreamRelay | None) -> None:
-        if relay is None:
+    async def _relay_answer(self, answer: Answer) -> None:
+        if self._relay is None:
             await relay_whole(answer, self._exchange, self._progress)
             return
         kind = answer.headers.get(b"content-type", b"")
         if not kind.startswith(b"text/event-stream"):
             raise EngineFailed(f"a stream was asked for, and {kind.decode('latin-1') or 'no content type'} came")
-        await relay.run(answer)
+        await self._relay.run(answer)

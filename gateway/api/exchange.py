@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from gateway.api.body import ClientGone
@@ -94,22 +93,42 @@ class Exchange:
         self._warm = KeepWarm(self, after_seconds, is_on=is_on)
         return self._warm
 
-    @contextmanager
-    def until_hang_up(self) -> Iterator[None]:
-        """Inside, the client's hang-up is raised as ClientGone at whatever is awaited (the way asyncio.timeout does it)."""
-        if self.is_gone():
+    def watched(self, seconds: float) -> "Watch":
+        """For the time that the call waits on others: raises ClientGone or TimeoutError at whatever is awaited inside."""
+        return Watch(self, seconds)
+
+
+class Watch:
+    """Turns the client's hang-up and the call's deadline into exceptions, the way asyncio.timeout does: by cancelling the task
+    and catching that on the way out."""
+
+    __slots__ = ("_exchange", "_seconds", "_task", "_timed_out", "_timer")
+
+    def __init__(self, exchange: Exchange, seconds: float) -> None:
+        self._exchange, self._seconds = exchange, seconds
+        self._timed_out = False
+
+    def __enter__(self) -> None:
+        if self._exchange.hang_up.happened:
             raise ClientGone
-        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
         assert task is not None
-        self.hang_up.listener = task.cancel
-        try:
-            yield
-        except asyncio.CancelledError:
-            if self.is_gone() and task.uncancel() == 0:
-                raise ClientGone from None
-            raise
-        finally:
-            self.hang_up.listener = None
+        self._task = task
+        self._exchange.hang_up.listener = task.cancel
+        self._timer = loop.call_later(self._seconds, self._time_out)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._exchange.hang_up.listener = None
+        self._timer.cancel()
+        is_ours = self._timed_out or self._exchange.is_gone()
+        if kind is asyncio.CancelledError and is_ours and self._task.uncancel() == 0:
+            raise (TimeoutError if self._timed_out else ClientGone) from None
+
+    def _time_out(self) -> None:
+        if not self._exchange.is_gone():
+            self._timed_out = True
+            self._task.cancel()
 
 
 class KeepWarm:

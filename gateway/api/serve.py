@@ -29,8 +29,7 @@ async def serve_call(house: House, endpoint: Endpoint, exchange: Exchange) -> No
 
 
 async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
-    settings = house.settings
-    raw = await read_body(exchange.receive, exchange.headers, settings.body_limit_bytes, settings.body_seconds)
+    raw = await read_body(exchange.receive, exchange.headers, house.settings.body_limit_bytes)
     call = read_call(endpoint, parse_object(raw), len(raw))
     caller, order = await _order(house, exchange, call)
     with house.queue.slot(order.model.id, exchange.request_id, caller.plan.service_class) as slot:
@@ -38,7 +37,7 @@ async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
         hold = await _hold(house, exchange, call, order, caller)
         with hold, Settling(house, exchange, hold, call) as progress:
             exchange.receipt += receipt(hold.fare, hold.limit, hold.remaining, hold.resets_at_ms, house.clock.now_ms())
-            with exchange.until_hang_up(), exchange.kept_warm(settings.commit_seconds, is_on=call.stream):
+            with exchange.kept_warm(house.settings.commit_seconds, is_on=call.stream):
                 await Delivery(house, exchange, call, order, progress).run(slot)
 
 

@@ -41,11 +41,11 @@ class Settling:
         self._progress = Progress()
 
     def __enter__(self) -> Progress:
-        self._house.metrics.open_calls.inc()
+        self._house.metrics.open_calls += 1
         return self._progress
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._house.metrics.open_calls.dec()
+        self._house.metrics.open_calls -= 1
         verdict, reason = judge(outcome_of(error, self._progress))
         status = self._status(error)
         total_ms = self._exchange.elapsed_ms()

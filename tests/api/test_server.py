@@ -42,7 +42,7 @@ async def serving(header_seconds: float = 5.0) -> AsyncIterator[tuple[App, int]]
     listener = _listen("127.0.0.1", 0, "X")
     config = uvicorn.Config(
         app,
-        http=protocol(8192, header_seconds),
+        http=protocol(8192, header_seconds, 0.6),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -123,6 +123,13 @@ async def test_a_slow_body_is_not_taken_for_slow_headers() -> None:
     async with serving(header_seconds=0.2) as (_, port):
         answer = await talk(port, GET.replace(b"GET", b"POST") + b"content-length: 4\r\n\r\n", b"ab", b"cd", pause=0.2)
         assert answer.startswith(b"HTTP/1.1 200")
+
+
+async def test_a_body_that_never_ends_is_cut_with_words() -> None:
+    async with serving() as (_, port):
+        answer = await talk(port, GET.replace(b"GET", b"POST") + b"content-length: 40\r\n\r\n", *[b"a"] * 10, pause=0.1)
+        assert answer.startswith(b"HTTP/1.1 408")
+        assert b"body did not arrive" in answer
 
 
 @pytest.mark.parametrize(
