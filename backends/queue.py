@@ -89,7 +89,7 @@ class Queue:
 
     # For Slot ------------------------------------------------------------------------------------------------------
 
-    def acquire(self, pool: Pool, request: str, asked: list[str | int]) -> Awaitable[Any]:
+    def acquire(self, pool: Pool, request: str, asked: list[str | int]) -> asyncio.Future[Any]:
         now = asyncio.get_running_loop().time()
         pool.used_at = now
         if now >= pool.leased_until:
@@ -119,7 +119,7 @@ class Queue:
         # No clock offset: a gateway whose calendar is moved must not end the leases of those with another one.
         return [0, self.gateway, pool.names]
 
-    def _release(self, pool_name: str, request: str, unsure: bool) -> Awaitable[Any]:
+    def _release(self, pool_name: str, request: str, unsure: bool) -> asyncio.Future[Any]:
         pool = self._pool(pool_name)
         keys = [*pool.keys, tombstone_key(pool.name, request)]
         self.counts["released"] += 1

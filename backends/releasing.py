@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 RETRY_SECONDS = 0.2
-Send = Callable[[str, str, bool], Awaitable[Any]]
+Send = Callable[[str, str, bool], asyncio.Future[Any]]
 log = logging.getLogger(__name__)
 
 
@@ -45,8 +45,7 @@ class Releaser:
             self._retry.cancel()
 
     def _attempt(self, key: tuple[str, str]) -> None:
-        sent = asyncio.ensure_future(self._send(*key, self._owed[key]))
-        self._sent[key] = sent
+        sent = self._sent[key] = self._send(*key, self._owed[key])
         sent.add_done_callback(lambda answer: self._answered(key, answer))
 
     def _answered(self, key: tuple[str, str], answer: asyncio.Future[Any]) -> None:

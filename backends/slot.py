@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self
 
 from backends.pool import Pool
@@ -48,7 +48,7 @@ class Desk(Protocol):
     counts: Counter[str]
     releaser: Releaser
 
-    def acquire(self, pool: Pool, request: str, asked: list[str | int]) -> Awaitable[Any]: ...
+    def acquire(self, pool: Pool, request: str, asked: list[str | int]) -> asyncio.Future[Any]: ...
     def lease(self, pool: Pool) -> None: ...
     def await_wakes(self, pool: Pool) -> None: ...
 
@@ -85,7 +85,7 @@ class Slot:
         Raises `QueueUnavailable`.
         """
         loop = asyncio.get_running_loop()
-        if self._pool.waiting or loop.time() < self._pool.refused_until:
+        if self._pool.waiting or (self._pool.refused_until and loop.time() < self._pool.refused_until):
             skipped: asyncio.Future[str | None] = loop.create_future()
             skipped.set_result(None)
             return skipped
@@ -140,21 +140,20 @@ class Slot:
 
     def _send(self, asked: list[str | int], answer: asyncio.Future[str | None], *, may_lease: bool) -> None:
         self._unanswered += 1
-        sent = asyncio.ensure_future(self._desk.acquire(self._pool, self._request, asked))
+        sent = self._desk.acquire(self._pool, self._request, asked)
         sent.add_done_callback(lambda reply: self._replied(reply, asked, answer, may_lease))
 
     def _replied(
         self, reply: asyncio.Future[Any], asked: list[str | int], answer: asyncio.Future[str | None], may_lease: bool
     ) -> None:
-        failure = None if reply.cancelled() else reply.exception()
-        if reply.cancelled() or failure is not None:
+        if reply.cancelled() or reply.exception() is not None:
             # The count of unanswered questions stays up: this one may have been understood.
-            self._fail(answer, failure)
+            self._fail(answer, None if reply.cancelled() else reply.exception())
             return
         self._unanswered -= 1
         if self._left:
             return
-        kind, *facts = (word.decode() if isinstance(word, bytes) else word for word in reply.result())
+        kind, *facts = [word.decode() if isinstance(word, bytes) else word for word in reply.result()]
         if kind == "lease" and may_lease:
             self._desk.lease(self._pool)
             self._send(asked, answer, may_lease=False)

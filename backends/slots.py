@@ -1,7 +1,8 @@
 """The scripts that move a pool's slots, and the keys they are given."""
 
+import asyncio
 import hashlib
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,7 @@ class Script:
 class Scripts(Protocol):
     """A connection to Valkey that runs scripts; calls of one loop tick leave in the order they were made."""
 
-    def script(self, script: Any, keys: Sequence[str], args: Sequence[str | int]) -> Awaitable[Any]:
+    def script(self, script: Any, keys: Sequence[str], args: Sequence[str | int]) -> asyncio.Future[Any]:
         """`script` is a `Script`; of it a connection needs `text` and `sha` alone, so its own type for it will do."""
 
 

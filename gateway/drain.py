@@ -1,8 +1,6 @@
 """Leaving without losing a call: not ready, no new calls, the running ones finish."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 class Draining(Exception):
@@ -10,11 +8,11 @@ class Draining(Exception):
 
 
 class Drain:
-    """Counts the calls being served. Once begun it takes no more, and `finished` returns when the last one has ended."""
+    """Counts the calls being served, each `with drain:`. Once begun, it takes no more and waits for the last one."""
 
     def __init__(self) -> None:
         self.has_begun = False
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._tasks: set[asyncio.Task[object] | None] = set()
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -22,21 +20,17 @@ class Drain:
     def open_calls(self) -> int:
         return len(self._tasks)
 
-    @contextmanager
-    def call(self) -> Iterator[None]:
-        """Raises: Draining."""
+    def __enter__(self) -> None:
+        """A call begins. Raises: Draining."""
         if self.has_begun:
             raise Draining
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+        self._tasks.add(asyncio.current_task())
         self._empty.clear()
-        try:
-            yield
-        finally:
-            self._tasks.discard(task)
-            if not self._tasks:
-                self._empty.set()
+
+    def __exit__(self, *_: object) -> None:
+        self._tasks.discard(asyncio.current_task())
+        if not self._tasks:
+            self._empty.set()
 
     def begin(self) -> None:
         self.has_begun = True
@@ -47,7 +41,7 @@ class Drain:
             async with asyncio.timeout(within_seconds):
                 await self._empty.wait()
         except TimeoutError:
-            cut = list(self._tasks)
+            cut = [task for task in self._tasks if task is not None]
             for task in cut:
                 task.cancel()
             await asyncio.wait(cut, timeout=2.0)

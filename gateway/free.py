@@ -8,7 +8,6 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from gateway.access.caller import Caller, refusal
-from gateway.api.body import ClientGone
 from gateway.api.endpoints import PAID
 from gateway.api.exchange import JSON, Exchange
 from gateway.api.models import model_card, model_list
@@ -30,7 +29,7 @@ def free_app(house: House) -> FastAPI:
     app.add_exception_handler(HTTPException, _handler(house))
 
     async def caller_of(request: Request) -> Caller:
-        exchange = Exchange(request.scope, request.receive, _unused, house.clock.new_request_id())
+        exchange = Exchange(request.scope, request.receive, house.clock.new_request_id())
         caller = await identify(house, exchange, seconds_old=SNAPSHOT_SECONDS)
         refusal(caller, None, exchange.address, house.clock.now_ms(), scope="read")
         return caller
@@ -92,7 +91,3 @@ def _not_served(request: Request, error: HTTPException) -> Refusal:
         return Refusal(405, f"{path} takes {allowed} requests, not {method}.", code="method_not_allowed")
     served = ", ".join([*(f"POST {paid}" for paid in PAID), *FREE])
     return Refusal(404, f"{method} {path[:200]} is not served here. Served are: {served}.", code="not_found")
-
-
-async def _unused(_: Any) -> None:
-    raise ClientGone

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote
 
 import httptools
 from uvicorn.config import Config
@@ -10,27 +11,16 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from gateway.errors import envelope
+from gateway.line import LINE, Line
 
-HANG_UP = "faregate.hang_up"
 LINGER_SECONDS = 1.0
 
 
-class HangUp:
-    """Tells that the client closed its connection; at most one listener at a time."""
-
-    __slots__ = ("happened", "listener")
-
-    def __init__(self) -> None:
-        self.happened = False
-        self.listener: Callable[[], object] | None = None
-
-    def tell(self) -> None:
-        self.happened = True
-        if self.listener is not None:
-            self.listener()
-
-
 class _HeadersTooLarge(Exception):
+    pass
+
+
+class _Upgrade(Exception):
     pass
 
 
@@ -71,7 +61,6 @@ class FrontProtocol(HttpToolsProtocol):
         self._body_is_awaited = False
         self._body_timer: asyncio.TimerHandle | None = None
         self._linger_timer: asyncio.TimerHandle | None = None
-        self._hang_up: HangUp | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -85,9 +74,8 @@ class FrontProtocol(HttpToolsProtocol):
         if self._linger_timer is not None:
             self._linger_timer.cancel()
         super().connection_lost(exc)
-        if self._hang_up is not None and self.cycle is not None and self.cycle.disconnected:
-            self._hang_up.tell()
-        self._hang_up = None
+        if isinstance(self.cycle, Line) and self.cycle.disconnected:
+            self.cycle.hang_up()
 
     def data_received(self, data: bytes) -> None:
         if self._deaf:
@@ -99,8 +87,6 @@ class FrontProtocol(HttpToolsProtocol):
             self._header_bytes += len(data)
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._refuse(400, "This server speaks HTTP/1.1 only; do not ask for an upgrade.")
         except httptools.HttpParserError as error:
             self._not_understood(error)
         else:
@@ -115,13 +101,34 @@ class FrontProtocol(HttpToolsProtocol):
             raise _Pipelined
         super().on_message_begin()
         self._in_headers = True
-        self._hang_up = self.scope[HANG_UP] = HangUp()  # type: ignore[literal-required]  # an extension of ours
 
     def on_headers_complete(self) -> None:
-        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > self.header_limit_bytes:
+        """As uvicorn's own, with our cycle, which is the client's line."""
+        if len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers]) > self.header_limit_bytes:
             raise _HeadersTooLarge
+        if self.parser.should_upgrade():
+            raise _Upgrade
         self._headers_arrived()
-        super().on_headers_complete()
+        scope, version, url = self.scope, self.parser.get_http_version(), httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        scope["http_version"] = version
+        scope["method"] = self.parser.get_method().decode("ascii")
+        scope["path"], scope["raw_path"] = unquote(path) if "%" in path else path, url.path
+        scope["query_string"] = url.query or b""
+        self.cycle = scope[LINE] = Line(  # type: ignore[literal-required]  # an extension of ours
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        self._start_asgi_task(self.cycle, self.app)
         self._body_is_awaited = True
 
     def on_message_complete(self) -> None:
@@ -132,7 +139,6 @@ class FrontProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._hang_up = None
         self._in_headers, self._header_bytes = True, 0
 
     def _close(self) -> None:
@@ -176,6 +182,8 @@ class FrontProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
         elif isinstance(cause, _HeadersTooLarge):
             self._refuse_headers()
+        elif isinstance(cause, _Upgrade):
+            self._refuse(400, "This server speaks HTTP/1.1 only; do not ask for an upgrade.")
         else:
             self.send_400_response("This is not a valid HTTP/1.1 request.")
 

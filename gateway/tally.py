@@ -20,7 +20,7 @@ class Tally(Collector):
         self._name, self._text, self._labels = name, text, labels
         self._counts: dict[tuple[str, ...], int] = {}
 
-    def add(self, count: int, *labels: str) -> None:
+    def add(self, count: int, labels: tuple[str, ...]) -> None:
         self._counts[labels] = self._counts.get(labels, 0) + count
 
     def collect(self) -> Iterator[Metric]:

@@ -48,27 +48,27 @@ class Metrics:
     def pool_gauge(self, name: str, model: str, read: Callable[[], float]) -> None:
         self._pool_gauges[name].labels(model).set_function(read)
 
-    def ended(
-        self, *, endpoint: str, model: str, verdict: str, reason: str, fare: int, total_ms: int, progress: Progress
-    ) -> None:
-        self._calls.add(1, endpoint, model, verdict, reason)
+    def ended(self, ending: tuple[str, str, str, str], *, fare: int, total_ms: int, progress: Progress) -> None:
+        """`ending` is endpoint, model, verdict, reason."""
+        _, model, verdict, _ = ending
+        self._calls.add(1, ending)
         self._total.observe(total_ms, model)
         if verdict == "posted":
-            self._fares.add(fare, model)
+            self._fares.add(fare, (model,))
         if progress.queue_ms is not None:
             self._queue.observe(progress.queue_ms, model)
         if progress.first_byte_ms is not None:
             self._first.observe(progress.first_byte_ms, model)
         if progress.prompt_tokens:
-            self._tokens.add(progress.prompt_tokens, model, "prompt")
+            self._tokens.add(progress.prompt_tokens, (model, "prompt"))
         if progress.completion_tokens:
-            self._tokens.add(progress.completion_tokens, model, "completion")
+            self._tokens.add(progress.completion_tokens, (model, "completion"))
 
     def refused(self, endpoint: str, code: str) -> None:
-        self._refused.add(1, endpoint, code)
+        self._refused.add(1, (endpoint, code))
 
     def engine_fault(self, replica: str, kind: str) -> None:
-        self._engine_faults.add(1, replica, kind)
+        self._engine_faults.add(1, (replica, kind))
 
     def page(self) -> bytes:
         return generate_latest(self.registry)

@@ -20,6 +20,7 @@ from gateway.access.addresses import Network, networks
 from gateway.access.keyring import Keyring
 from gateway.access.keystore import KeyStore
 from gateway.api.faults import EngineFailed, EngineOverloaded
+from gateway.api.order import Menu
 from gateway.clock import Clock
 from gateway.drain import Drain
 from gateway.limits.gate import Gate
@@ -44,6 +45,7 @@ class House:
     gate: Gate
     keyring: Keyring
     catalogue: Catalogue
+    menu: Menu
     pools: Mapping[str, Sequence[Replica]]
     queue: Queue
     engines: EngineClient
@@ -92,6 +94,7 @@ def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
     redis_url = settings.redis_url.get_secret_value()
     valkey = Valkey(redis_url, settings.valkey_timeout_ms)
     fleet = Fleet.load(settings.fleet_file) if settings.fleet_file else Fleet(())
+    pools, catalogue = fleet.pools(), Catalogue.load()
     patience = Patience(first_byte=settings.first_byte_seconds, between_bytes=settings.stream_idle_seconds)
     return House(
         settings=settings,
@@ -102,8 +105,9 @@ def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
         valkey=valkey,
         gate=Gate(valkey, clock, source, gateway=settings.gateway_id, shards=settings.shards, lease_ms=settings.lease_ms),
         keyring=keyring,
-        catalogue=Catalogue.load(),
-        pools=fleet.pools(),
+        catalogue=catalogue,
+        menu=Menu(catalogue, pools),
+        pools=pools,
         queue=Queue(
             valkey,
             BlockingWakes(redis_url),

@@ -5,6 +5,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Literal, get_args
 
 from billing.plans import Plan
+from gateway.limits.policy import Numbers, numbers
 
 Network = IPv4Network | IPv6Network
 # `inference`: calls that cost a fare. `read`: models, the key's own limits and usage.
@@ -58,6 +59,10 @@ class Caller:
     key_quota_per_day: int | None
     key_requests_per_minute: int | None
     digest: bytes = field(default=b"", repr=False)
+    numbers: Numbers = field(init=False, repr=False, compare=False)  # what the gate checks, worked out once a snapshot
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "numbers", numbers(self))
 
 
 def refusal(caller: Caller, model: str | None, address: str, now_ms: int, *, scope: Scope = "inference") -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -24,6 +24,13 @@ ENGINE_ONLY = (
 COUNT_MAX = 2**31 - 1
 
 
+class Asked(NamedTuple):
+    """What the input holds."""
+
+    prompts: int
+    images: int = 0
+
+
 @dataclass(slots=True)
 class Call:
     """One request as understood: `generations` is n times the prompts; `output_tokens` is what the client set, or None."""
@@ -34,6 +41,7 @@ class Call:
     model: str
     stream: bool
     generations: int
+    images: int
     wants_usage: bool
     output_tokens: int | None
     output_field: str | None
@@ -41,12 +49,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """How one paid endpoint is read. `prompts` checks the input and counts its prompts."""
+    """How one paid endpoint is read. `ask` checks the input and counts what is in it."""
 
     path: str
     name: str
     chat: bool
-    prompts: Callable[[dict[str, Any]], int]
+    ask: Callable[[dict[str, Any]], Asked]
 
 
 def read_call(endpoint: Endpoint, body: dict[str, Any], body_bytes: int) -> Call:
@@ -60,13 +68,15 @@ def read_call(endpoint: Endpoint, body: dict[str, Any], body_bytes: int) -> Call
     elif not isinstance(stream, bool):
         raise _wrong("stream", "true or false")
     field = _output_field(body)
+    asked = endpoint.ask(body)
     return Call(
         endpoint=endpoint,
         body=body,
         body_bytes=body_bytes,
         model=model,
         stream=stream,
-        generations=_generations(body) * endpoint.prompts(body),
+        generations=_generations(body) * asked.prompts,
+        images=asked.images,
         wants_usage=_wants_usage(body, stream),
         output_tokens=None if field is None else _count(body, field, 1),
         output_field=field,
@@ -122,16 +132,6 @@ def _bytes_in(value: object) -> int:
         # A list of token ids: an id stands for at most four bytes of the limit, as a token does.
         return sum(4 if isinstance(part, int) else _bytes_in(part) for part in value)
     return 0
-
-
-def image_count(body: dict[str, Any]) -> int:
-    """Images in the messages' content parts."""
-    return sum(
-        isinstance(part, dict) and part.get("type") in ("image_url", "input_image", "image")
-        for message in body.get("messages", ())
-        if isinstance(message.get("content"), list)
-        for part in message["content"]
-    )
 
 
 def engine_body(call: Call, engine_model: str, output_max: int | None, output_default: int | None) -> bytes:

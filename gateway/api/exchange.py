@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.api.body import ClientGone
 from gateway.errors import Refusal
-from gateway.server import HANG_UP, HangUp
+from gateway.line import LINE, Line
 
 Headers = list[tuple[bytes, bytes]]
 Scope = MutableMapping[str, Any]
@@ -26,67 +26,63 @@ STREAM = [
 class Exchange:
     """One request and its answer. `receipt` is put on whatever answer is given; `committed` says its status has left."""
 
-    __slots__ = (
-        "_send", "_warm", "address", "committed", "hang_up", "headers", "receipt", "receive", "request_id", "scope", "started_ns",
-    )  # fmt: skip
+    __slots__ = ("_warm", "address", "committed", "headers", "line", "receipt", "receive", "request_id", "scope", "started_ns")
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+    def __init__(self, scope: Scope, receive: Receive, request_id: str) -> None:
         self.scope = scope
         self.receive = receive
-        self._send = send
         self.request_id = request_id
         self.started_ns = time.monotonic_ns()
         self.headers: Mapping[bytes, bytes] = dict(scope["headers"])
-        self.address: str = scope["client"][0] if scope.get("client") else ""
-        self.hang_up: HangUp = scope.get(HANG_UP) or HangUp()
+        self.address = ""
+        self.line: Line = scope[LINE]
         self.receipt: Headers = [(b"x-request-id", request_id.encode())]
         self.committed = False
         self._warm: KeepWarm | None = None
 
-    def is_gone(self) -> bool:
-        return self.hang_up.happened
-
     def elapsed_ms(self) -> int:
         return (time.monotonic_ns() - self.started_ns) // 1_000_000
 
-    async def answer(self, status: int, headers: Headers, body: bytes) -> None:
+    def answer(self, status: int, headers: Headers, body: bytes, *, closes: bool = False) -> None:
         """A whole answer. Raises: ClientGone when nobody is there to take it."""
-        if self.is_gone():
+        if self.line.is_gone():
             raise ClientGone
         self.committed = True
-        length = (b"content-length", b"%d" % len(body))
-        await self._send({"type": "http.response.start", "status": status, "headers": [*headers, length, *self.receipt]})
-        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+        self.line.answer(status, [*headers, *self.receipt], body, closes=closes)
 
-    async def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: Refusal) -> None:
         """An error: a status while none has left, else a frame in the stream and its end."""
         if self.committed:
             if self._warm is not None:
                 self._warm.stop()
-            await self.write(b"data: " + refusal.body() + b"\n\ndata: [DONE]\n\n", last=True)
+            self._put(b"data: " + refusal.body() + b"\n\ndata: [DONE]\n\n", last=True)
         else:
             # A client that is still sending its body is told that we stop listening.
-            closing = [(b"connection", b"close")] if refusal.status in (408, 413) else []
-            await self.answer(refusal.status, [JSON, *closing, *refusal.headers()], refusal.body())
+            self.answer(refusal.status, [JSON, *refusal.headers()], refusal.body(), closes=refusal.status == 413)
 
     async def begin_output(self, data: bytes, *, last: bool = False) -> None:
         """The first bytes of an answer that is streamed. Raises: ClientGone."""
         if self._warm is not None:
             self._warm.stop()
-        await self.open_stream()
+        self.open_stream()
         await self.write(data, last=last)
 
-    async def open_stream(self) -> None:
+    def open_stream(self) -> None:
         """Status 200 and the stream's headers, once."""
         if not self.committed:
             self.committed = True
-            await self._send({"type": "http.response.start", "status": 200, "headers": [*STREAM, *self.receipt]})
+            self.line.begin(200, [*STREAM, *self.receipt])
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
-        """Raises: ClientGone."""
-        if self.is_gone():
+        """Waits while the client is slow. Raises: ClientGone."""
+        self._put(data, last=last)
+        if self.line.is_congested:
+            await self.line.drained()
+
+    def _put(self, data: bytes, *, last: bool) -> None:
+        if self.line.is_gone():
             raise ClientGone
-        await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+        self.line.write(data, last=last)
 
     def kept_warm(self, after_seconds: float, *, is_on: bool) -> "KeepWarm":
         """While nothing was sent, comments keep the line open; not for answers that are not streams."""
@@ -109,24 +105,24 @@ class Watch:
         self._timed_out = False
 
     def __enter__(self) -> None:
-        if self._exchange.hang_up.happened:
+        if self._exchange.line.is_gone():
             raise ClientGone
         loop = asyncio.get_running_loop()
         task = asyncio.current_task(loop)
         assert task is not None
         self._task = task
-        self._exchange.hang_up.listener = task.cancel
+        self._exchange.line.listener = task.cancel
         self._timer = loop.call_later(self._seconds, self._time_out)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._exchange.hang_up.listener = None
+        self._exchange.line.listener = None
         self._timer.cancel()
-        is_ours = self._timed_out or self._exchange.is_gone()
+        is_ours = self._timed_out or self._exchange.line.is_gone()
         if kind is asyncio.CancelledError and is_ours and self._task.uncancel() == 0:
             raise (TimeoutError if self._timed_out else ClientGone) from None
 
     def _time_out(self) -> None:
-        if not self._exchange.is_gone():
+        if not self._exchange.line.is_gone():
             self._timed_out = True
             self._task.cancel()
 
@@ -168,7 +164,7 @@ class KeepWarm:
     async def _comment(self) -> None:
         try:
             while True:
-                await self._exchange.open_stream()
+                self._exchange.open_stream()
                 await self._exchange.write(b": waiting\n\n")
                 await asyncio.sleep(self.EVERY_SECONDS)
         except ClientGone:

@@ -6,12 +6,47 @@ from dataclasses import dataclass
 from backends.fleet import Replica
 from billing.fare import fare
 from billing.plans import Plan
-from gateway.api.call import Call, Endpoint, image_count, text_bytes
+from gateway.api.call import Call, Endpoint, text_bytes
 from gateway.errors import Refusal
 from models.catalogue import Catalogue, Model
 
 
 @dataclass(frozen=True, slots=True)
+class Dish:
+    """A model as it is served here. `context` is the smallest that a replica gives it; None: unknown."""
+
+    model: Model
+    replicas: Sequence[Replica]
+    context: int | None
+
+
+class Menu:
+    """What is served, by every name that a client may use for it."""
+
+    def __init__(self, catalogue: Catalogue, pools: Mapping[str, Sequence[Replica]]) -> None:
+        """Raises: ModelUnknown for a pool whose model is not in the catalogue."""
+        self._catalogue = catalogue
+        self._dishes: dict[str, Dish] = {}
+        for model_id, replicas in pools.items():
+            model = catalogue.resolve(model_id)
+            context = min((replica.context for replica in replicas if replica.context), default=model.context)
+            for name in (model.id, *model.aliases):
+                self._dishes[name] = Dish(model, replicas, context)
+
+    def find(self, name: str) -> Dish:
+        """Raises: ModelUnknown, Refusal (404) for a model that no replica serves."""
+        dish = self._dishes.get(name) or self._dishes.get(self._catalogue.resolve(name).id)
+        if dish is None:
+            raise Refusal(
+                404,
+                f"The model {name!r} is not served here at present; GET /v1/models lists those that are.",
+                code="model_not_found",
+                param="model",
+            )
+        return dish
+
+
+@dataclass(slots=True)
 class Order:
     """`output_max` caps what a client asks for; `output_default` is written in where it asks for nothing (None: nothing is)."""
 
@@ -22,17 +57,10 @@ class Order:
     output_default: int | None
 
 
-def place(call: Call, plan: Plan, catalogue: Catalogue, pools: Mapping[str, Sequence[Replica]]) -> Order:
+def place(call: Call, plan: Plan, menu: Menu) -> Order:
     """Raises: Refusal, saying which limit and what to change; ModelUnknown; FareOutOfBounds."""
-    model = catalogue.resolve(call.model)
-    replicas = pools.get(model.id)
-    if not replicas:
-        raise Refusal(
-            404,
-            f"The model {call.model!r} is not served here at present; GET /v1/models lists those that are.",
-            code="model_not_found",
-            param="model",
-        )
+    dish = menu.find(call.model)
+    model = dish.model
     if not plan.opens(model.tier):
         raise Refusal(
             403,
@@ -42,13 +70,12 @@ def place(call: Call, plan: Plan, catalogue: Catalogue, pools: Mapping[str, Sequ
             param="model",
         )
     _check_envelope(call, plan)
-    context = min((replica.context for replica in replicas if replica.context), default=model.context)
     return Order(
         model=model,
-        replicas=replicas,
+        replicas=dish.replicas,
         fare=fare(model.fare, call.generations),
-        output_max=_output_max(plan, context, call.body_bytes),
-        output_default=_output_default(plan, context, call.endpoint),
+        output_max=_output_max(plan, dish.context, call.body_bytes),
+        output_default=_output_default(plan, dish.context, call.endpoint),
     )
 
 
@@ -56,9 +83,8 @@ def _check_envelope(call: Call, plan: Plan) -> None:
     envelope = plan.envelope
     if call.generations > envelope.n_max:
         raise _over("n times the number of prompts", call.generations, envelope.n_max, plan, "n")
-    images = image_count(call.body)
-    if images > envelope.images_max:
-        raise _over("the number of images", images, envelope.images_max, plan, "messages")
+    if call.images > envelope.images_max:
+        raise _over("the number of images", call.images, envelope.images_max, plan, "messages")
     limit = envelope.input_bytes_max
     # The whole body is a cheap upper bound of its text.
     if limit is not None and call.body_bytes > limit and (size := text_bytes(call)) > limit:
@@ -82,10 +108,11 @@ def _over(what: str, is_now: int, limit: int, plan: Plan, param: str) -> Refusal
 
 def _output_max(plan: Plan, context: int | None, body_bytes: int) -> int | None:
     """The plan's limit and what the context has room for: engines answer 400 to more, and some clients always ask for 32,000."""
-    limits = [] if plan.envelope.output_tokens_max is None else [plan.envelope.output_tokens_max]
-    if context is not None:
-        limits.append(max(context // 4, context - body_bytes // 3))
-    return min(limits, default=None)
+    limit = plan.envelope.output_tokens_max
+    if context is None:
+        return limit
+    room = max(context // 4, context - body_bytes // 3)
+    return room if limit is None else min(limit, room)
 
 
 def _output_default(plan: Plan, context: int | None, endpoint: Endpoint) -> int | None:

@@ -26,7 +26,7 @@ async def relay_whole(answer: Answer, exchange: Exchange, progress: Progress) ->
     progress.count(parsed.get("usage") if isinstance(parsed.get("usage"), dict) else {})
     progress.empty = not any(_has_answer(choice) for choice in parsed.get("choices") or ())
     progress.status = 200
-    await exchange.answer(200, [JSON], body)
+    exchange.answer(200, [JSON], body)
     progress.output_began = progress.answered = True
 
 

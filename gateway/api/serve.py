@@ -11,7 +11,6 @@ from gateway.api.receipts import receipt
 from gateway.api.settling import Settling
 from gateway.errors import Refusal
 from gateway.limits.hold import Ask, Hold
-from gateway.limits.policy import numbers
 from gateway.limits.refusals import SnapshotStale
 from gateway.refusals import refusal_of
 from gateway.wiring import House
@@ -20,12 +19,12 @@ from gateway.wiring import House
 async def serve_call(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
     """Serve one paid call; whatever goes wrong in it becomes an answer here, once."""
     try:
-        with house.drain.call():
+        with house.drain:
             await _live(house, endpoint, exchange)
     except ClientGone:
         house.log.debug("client_gone", id=exchange.request_id)
     except Exception as error:
-        await _refuse(house, endpoint, exchange, error)
+        _refuse(house, endpoint, exchange, error)
 
 
 async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
@@ -55,7 +54,7 @@ async def _order(house: House, exchange: Exchange, call: Call) -> tuple[Caller, 
 
 
 def _agree(house: House, exchange: Exchange, call: Call, caller: Caller) -> Order:
-    order = place(call, caller.plan, house.catalogue, house.pools)
+    order = place(call, caller.plan, house.menu)
     who.check(house, exchange, caller, order.model.id)
     return order
 
@@ -77,19 +76,19 @@ def _ask(exchange: Exchange, call: Call, order: Order, caller: Caller) -> Ask:
         key=caller.key_id,
         version=caller.version,
         fare=order.fare,
-        numbers=numbers(caller),
+        numbers=caller.numbers,
         model=order.model.id,
         endpoint=call.endpoint.name,
         stream=call.stream,
     )
 
 
-async def _refuse(house: House, endpoint: Endpoint, exchange: Exchange, error: Exception) -> None:
+def _refuse(house: House, endpoint: Endpoint, exchange: Exchange, error: Exception) -> None:
     refusal = refusal_of(error, house.clock.now_ms())
     house.metrics.refused(endpoint.name, refusal.code or str(refusal.status))
     if refusal.status >= 500 and not isinstance(error, Refusal):
         house.log.error("call_failed", id=exchange.request_id, error=type(error).__name__, why=str(error)[:300], exc_info=error)
     try:
-        await exchange.refuse(refusal)
+        exchange.refuse(refusal)
     except ClientGone:
         house.log.debug("client_gone", id=exchange.request_id)

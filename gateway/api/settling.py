@@ -49,19 +49,17 @@ class Settling:
         verdict, reason = judge(outcome_of(error, self._progress))
         status = self._status(error)
         total_ms = self._exchange.elapsed_ms()
-        self._hold.settle(verdict, reason, self._event(status, total_ms))
+        event = self._event(status, total_ms)
+        hold, progress = self._hold, self._progress
+        hold.settle(verdict, reason, event)
         self._house.metrics.ended(
-            endpoint=self._call.endpoint.name, model=self._hold.model, verdict=verdict, reason=reason, fare=self._hold.fare,
-            total_ms=total_ms, progress=self._progress,
-        )  # fmt: skip
-        progress = self._progress
+            (self._call.endpoint.name, hold.model, verdict, reason), fare=hold.fare, total_ms=total_ms, progress=progress
+        )
+        why = None if error is None else str(error)[:200] or type(error).__name__
+        # The event is in it as it is: what the ledger gets, the log has too.
         self._house.log.info(
-            "call", id=self._exchange.request_id, account=self._hold.account, endpoint=self._call.endpoint.name,
-            model=self._hold.model, status=status, verdict=verdict, reason=reason, fare=self._hold.fare,
-            stream=self._call.stream, replica=progress.replica, attempts=progress.attempts, queue_ms=progress.queue_ms,
-            first_byte_ms=progress.first_byte_ms, total_ms=total_ms, prompt_tokens=progress.prompt_tokens,
-            completion_tokens=progress.completion_tokens, why=None if error is None else str(error)[:200] or type(error).__name__,
-        )  # fmt: skip
+            "call", verdict=verdict, reason=reason, attempts=progress.attempts, why=why, call=orjson.Fragment(event)
+        )
 
     def _event(self, status: int, total_ms: int) -> bytes:
         hold, progress = self._hold, self._progress

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.api.call import Endpoint, engine_body, image_count, read_call, text_bytes
+from gateway.api.call import Endpoint, engine_body, read_call, text_bytes
 from gateway.api.endpoints import CHAT, COMPLETIONS
 from gateway.errors import Refusal
 
@@ -112,5 +112,5 @@ def test_text_is_counted_without_images() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 10_000}}
     body = chat(messages=[{"role": "user", "content": [{"type": "text", "text": "é" * 10}, image, image]}])
     call = read_call(CHAT, body, 0)
-    assert image_count(body) == 2
+    assert call.images == 2
     assert 20 <= text_bytes(call) < 100

@@ -9,7 +9,8 @@ import pytest
 import uvicorn
 
 from gateway.app import _listen, _Server
-from gateway.server import HANG_UP, HangUp, protocol
+from gateway.line import LINE, Line
+from gateway.server import protocol
 
 
 class App:
@@ -22,8 +23,8 @@ class App:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.calls += 1
-        hang_up: HangUp = scope[HANG_UP]
-        hang_up.listener = self.hung_up.set
+        line: Line = scope[LINE]
+        line.listener = self.hung_up.set
         while (await receive()).get("more_body"):
             pass
         if scope["path"] == "/wait":

@@ -1,0 +1,70 @@
+"""The answering side of one request on uvicorn's protocol: what the paid path sends through, one write a step."""
+
+from collections.abc import Callable, Iterable
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+Headers = Iterable[tuple[bytes, bytes]]
+# Where a request's scope has its line.
+LINE = "faregate.line"
+
+
+class Line(RequestResponseCycle):
+    """uvicorn's cycle, which pages still use through ASGI, with direct ways to answer.
+
+    `send` costs a coroutine, a dictionary and two regular expressions a header; headers that reach this are all our own.
+    """
+
+    listener: Callable[[], object] | None = None  # told when the client hangs up; at most one at a time
+
+    def is_gone(self) -> bool:
+        return self.disconnected
+
+    def hang_up(self) -> None:
+        """The client closed its connection before its answer was complete."""
+        if self.listener is not None:
+            self.listener()
+
+    @property
+    def is_congested(self) -> bool:
+        """The client reads more slowly than we write: wait for `drained` before writing on."""
+        return self.flow.write_paused and not self.disconnected
+
+    async def drained(self) -> None:
+        await self.flow.drain()
+
+    def answer(self, status: int, headers: Headers, body: bytes, *, closes: bool = False) -> None:
+        """A whole answer, in one write."""
+        if self.disconnected:
+            return
+        self.keep_alive = self.keep_alive and not closes
+        self._write_head(status, headers, b"content-length: %d\r\n" % len(body), body)
+        self._complete()
+
+    def begin(self, status: int, headers: Headers) -> None:
+        """The head of an answer whose length nobody knows yet."""
+        if not self.disconnected:
+            self.chunked_encoding = True
+            self._write_head(status, headers, b"transfer-encoding: chunked\r\n", b"")
+
+    def write(self, data: bytes, *, last: bool = False) -> None:
+        if self.disconnected:
+            return
+        chunk = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+        self.transport.write(chunk + b"0\r\n\r\n" if last else chunk)
+        if last:
+            self._complete()
+
+    def _write_head(self, status: int, headers: Headers, framing: bytes, body: bytes) -> None:
+        self.response_started = True
+        self.waiting_for_100_continue = False
+        lines = [b"%b: %b\r\n" % header for header in (*self.default_headers, *headers)]
+        closing = b"" if self.keep_alive else b"connection: close\r\n"
+        self.transport.write(b"".join((STATUS_LINE[status], *lines, framing, closing, b"\r\n", body)))
+
+    def _complete(self) -> None:
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
