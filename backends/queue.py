@@ -123,7 +123,7 @@ class Queue:
         pool = self._pool(pool_name)
         keys = [*pool.keys, tombstone_key(pool.name, request)]
         self.counts["released"] += 1
-        return self._scripts.script(script_named("release"), keys, [*self._common(pool), request, int(unsure)])
+        return self._scripts.script(script_named("release"), keys, [*self._common(pool), request, int(unsure)], lazy=True)
 
     def _sweep(self, pool: Pool) -> Awaitable[Any]:
         arguments = [*self._common(pool), *pool.known()]

@@ -84,8 +84,8 @@ class Slot:
 
         Raises `QueueUnavailable`.
         """
-        loop = asyncio.get_running_loop()
-        if self._pool.waiting or (self._pool.refused_until and loop.time() < self._pool.refused_until):
+        pool, loop = self._pool, asyncio.get_running_loop()
+        if pool.waiting or (pool.refused_until and loop.time() < pool.refused_until):
             skipped: asyncio.Future[str | None] = loop.create_future()
             skipped.set_result(None)
             return skipped

@@ -20,8 +20,11 @@ class Script:
 class Scripts(Protocol):
     """A connection to Valkey that runs scripts; calls of one loop tick leave in the order they were made."""
 
-    def script(self, script: Any, keys: Sequence[str], args: Sequence[str | int]) -> asyncio.Future[Any]:
-        """`script` is a `Script`; of it a connection needs `text` and `sha` alone, so its own type for it will do."""
+    def script(self, script: Any, keys: Sequence[str], args: Sequence[str | int], *, lazy: bool = False) -> asyncio.Future[Any]:
+        """`script` is a `Script`; of it a connection needs `text` and `sha` alone, so its own type for it will do.
+
+        `lazy`: nobody waits for the answer, so it may leave a moment later, with others, in its order.
+        """
 
 
 @cache

@@ -23,6 +23,8 @@ BACKOFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.5)
 CONNECT_SECONDS = 0.5  # one attempt, with its handshake
 # A connection that lived this long was healthy: the next loss is a first one, not a repeated one.
 HEALTHY_SECONDS = 1.0
+# What nobody waits for may wait so long for company: a write of its own costs more than the command.
+LAZY_SECONDS = 0.001
 # A stalled event loop sees the clock before it sees the replies that wait in the socket: look again after this.
 SECOND_LOOK_SECONDS = 0.005
 # Refusals that say "not this server, not now"; the command did not run, another connection may help.
@@ -108,15 +110,18 @@ class Valkey:
         self.calls += 1
         return self._link.send(_pack(args))
 
-    def script(self, script: Script, keys: Sequence[str], args: Sequence[Argument]) -> asyncio.Future[Any]:
-        """Run a script by its SHA; a server that does not know it is taught, and asked again."""
+    def script(self, script: Script, keys: Sequence[str], args: Sequence[Argument], *, lazy: bool = False) -> asyncio.Future[Any]:
+        """Run a script by its SHA; a server that does not know it is taught, and asked again.
+
+        `lazy`: nobody waits for it, so it may wait up to 1 ms for others to leave with; the order stays.
+        """
         link = self._link
         if link is None:
             return _unavailable()
         self.calls += 1
         if script.sha not in self._scripts:
             self._scripts[script.sha] = script
-        return link.run(script, _pack(("EVALSHA", script.sha, len(keys), *keys, *args)))
+        return link.run(script, _pack(("EVALSHA", script.sha, len(keys), *keys, *args)), lazy=lazy)
 
     async def _keep_connected(self) -> None:
         loop = asyncio.get_running_loop()
@@ -178,33 +183,44 @@ class _Link(asyncio.Protocol):
         self._taught: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._suspect: _Sent | None = None
+        self._leaves = False
+        self._lazily: asyncio.TimerHandle | None = None
         self.timed_out = False
         self.lost = asyncio.Event()
         self.on_lost: Callable[[_Link], None] | None = None
 
-    def send(self, packed: bytes, script: Script | None = None) -> asyncio.Future[Any]:
+    def send(self, packed: bytes, script: Script | None = None, *, lazy: bool = False) -> asyncio.Future[Any]:
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._put(_Sent(answer, self._loop.time(), script, packed))
+        self._put(_Sent(answer, self._loop.time(), script, packed), lazy=lazy)
         return answer
 
-    def run(self, script: Script, packed: bytes) -> asyncio.Future[Any]:
+    def run(self, script: Script, packed: bytes, *, lazy: bool = False) -> asyncio.Future[Any]:
         if script.sha not in self._taught:
             self.teach(script)
-        return self.send(packed, script)
+        return self.send(packed, script, lazy=lazy)
 
     def teach(self, script: Script) -> None:
         self._taught.add(script.sha)
         self._put(_Sent(None, self._loop.time(), None, _pack(("SCRIPT", "LOAD", script.text))))
 
-    def _put(self, sent: _Sent) -> None:
-        if not self._outgoing:
+    def _put(self, sent: _Sent, *, lazy: bool = False) -> None:
+        if lazy:
+            if self._lazily is None:
+                self._lazily = self._loop.call_later(LAZY_SECONDS, self._flush_lazily)
+        elif not self._leaves:
+            self._leaves = True
             self._loop.call_soon(self._flush)
         self._outgoing.append(sent.packed)
         self._pending.append(sent)
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout, self._watch)
 
+    def _flush_lazily(self) -> None:
+        self._lazily = None
+        self._flush()
+
     def _flush(self) -> None:
+        self._leaves = False
         outgoing, self._outgoing = self._outgoing, []
         if self._transport is not None and outgoing:
             self._transport.write(outgoing[0] if len(outgoing) == 1 else b"".join(outgoing))

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from gateway.api.body import ClientGone
@@ -14,6 +15,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
+NOTHING = nullcontext()
 JSON = (b"content-type", b"application/json")
 # Proxies must neither buffer nor transform a stream.
 STREAM = [
@@ -84,9 +86,11 @@ class Exchange:
             raise ClientGone
         self.line.write(data, last=last)
 
-    def kept_warm(self, after_seconds: float, *, is_on: bool) -> "KeepWarm":
+    def kept_warm(self, after_seconds: float, *, is_on: bool) -> "AbstractContextManager[object]":
         """While nothing was sent, comments keep the line open; not for answers that are not streams."""
-        self._warm = KeepWarm(self, after_seconds, is_on=is_on)
+        if not is_on:
+            return NOTHING
+        self._warm = KeepWarm(self, after_seconds)
         return self._warm
 
     def watched(self, seconds: float) -> "Watch":
@@ -135,16 +139,14 @@ class KeepWarm:
 
     EVERY_SECONDS = 10.0
 
-    def __init__(self, exchange: Exchange, after_seconds: float, *, is_on: bool) -> None:
+    def __init__(self, exchange: Exchange, after_seconds: float) -> None:
         self._exchange = exchange
-        self._is_on = is_on
         self._after_seconds = after_seconds
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     def __enter__(self) -> "KeepWarm":
-        if self._is_on:
-            self._timer = asyncio.get_running_loop().call_later(self._after_seconds, self._start)
+        self._timer = asyncio.get_running_loop().call_later(self._after_seconds, self._start)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -126,6 +126,7 @@ class Outbox:
             scripts.SETTLE,
             keys,
             (ask.request_id, ending.verdict, ending.reason, ending.event, ask.numbers.free_hangups, TOMBSTONE_MS),
+            lazy=True,
         )
         answer.add_done_callback(lambda answered: self._answered(ending, answered))
 
