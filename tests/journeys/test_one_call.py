@@ -28,15 +28,16 @@ def post(gateway: Running, customer: Customer, body: Any, path: str = "/v1/chat/
 
 def only_event(town: Town) -> Settled:
     """The single event there is, once nothing is held any more."""
-    wait_for(lambda: settled(town.redis_url) and not open_holds(town.redis_url))
-    [event] = settled(town.redis_url)
+    [customer] = town.customers
+    wait_for(lambda: settled(town.redis_url, customer) and not open_holds(town.redis_url))
+    [event] = settled(town.redis_url, customer)
     wait_for(lambda: taken_slots(town.redis_url) == 0)
     return event
 
 
-def test_the_openai_sdk_streams_and_does_not_stream(faregate: Town) -> None:
-    gateway = faregate.gateway()
-    with OpenAI(base_url=f"{gateway.url}/v1", api_key=faregate.key("free").token) as client:
+def test_the_openai_sdk_streams_and_does_not_stream(shared: Town) -> None:
+    gateway = shared.gateway()
+    with OpenAI(base_url=f"{gateway.url}/v1", api_key=shared.key("free").token) as client:
         whole = client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hi"}])
         assert whole.choices[0].message.content == "tok tok tok "
         stream = client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "hi"}], stream=True)
@@ -44,15 +45,15 @@ def test_the_openai_sdk_streams_and_does_not_stream(faregate: Town) -> None:
         assert client.completions.create(model=MODEL, prompt="hi").choices[0].text
 
 
-def test_an_answer_carries_its_receipt_and_becomes_one_event(faregate: Town) -> None:
-    answer = post(faregate.gateway(), faregate.key("free"), chat())
+def test_an_answer_carries_its_receipt_and_becomes_one_event(shared: Town) -> None:
+    answer = post(shared.gateway(), shared.key("free"), chat())
     assert answer.status_code == 200
     assert answer.headers["x-faregate-fare"] == "1"
     assert answer.headers["x-faregate-remaining"] == "59"
     assert answer.headers["x-ratelimit-limit-requests"] == "60"
     assert answer.headers["ratelimit"].startswith('"daily";r=59;t=')
     assert UUID7.match(answer.headers["x-request-id"])
-    event = only_event(faregate)
+    event = only_event(shared)
     assert (event.id, event.verdict, event.reason) == (answer.headers["x-request-id"], "posted", "answered")
     assert event.event["completion_tokens"] == answer.json()["usage"]["completion_tokens"]
     assert event.event["status"] == 200
@@ -60,19 +61,20 @@ def test_an_answer_carries_its_receipt_and_becomes_one_event(faregate: Town) -> 
 
 
 def test_a_stream_is_relayed_as_the_engine_sent_it_less_the_usage_that_was_not_asked_for(
-    faregate: Town, engine: StandInEngine
+    shared: Town, standing_engine: StandInEngine
 ) -> None:
-    gateway, customer = faregate.gateway(), faregate.key()
+    gateway, customer = shared.gateway(), shared.key()
     plain = post(gateway, customer, chat({"chunks": 20}, stream=True))
     assert plain.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert plain.headers["x-faregate-remaining"] == "unlimited"
     direct = httpx2.post(
-        f"{engine.url}/v1/chat/completions", json=chat({"chunks": 20}, stream=True, stream_options={"include_usage": True})
+        f"{standing_engine.url}/v1/chat/completions",
+        json=chat({"chunks": 20}, stream=True, stream_options={"include_usage": True}),
     )
     ours, theirs = (re.sub(r'"id":"[^"]*"|"created":\d+', "", text) for text in (plain.text, direct.text))
     assert '"usage":{' in theirs
     assert ours.split("\n\n") == [frame for frame in theirs.split("\n\n") if '"usage":{' not in frame]
-    assert only_event(faregate).event["completion_tokens"] == 20
+    assert only_event(shared).event["completion_tokens"] == 20
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -88,100 +90,102 @@ def test_a_stream_is_relayed_as_the_engine_sent_it_less_the_usage_that_was_not_a
     ],
 )
 def test_an_engine_that_fails_before_output_is_a_status_and_is_not_billed(
-    faregate: Town, script: dict[str, Any], status: int, code: str | None, reason: str, stream: bool
+    shared: Town, script: dict[str, Any], status: int, code: str | None, reason: str, stream: bool
 ) -> None:
-    answer = post(faregate.gateway(), faregate.key("free"), chat(script, stream=stream))
+    answer = post(shared.gateway(), shared.key("free"), chat(script, stream=stream))
     assert answer.status_code == status
     error = answer.json()["error"]
     assert set(error) == {"message", "type", "param", "code"}
     assert error["code"] == code
     assert ("retry-after" in answer.headers) == (status == 503)
-    event = only_event(faregate)
+    event = only_event(shared)
     assert (event.verdict, event.reason) == ("voided", reason)
     assert event.event["status"] == status
 
 
 @pytest.mark.parametrize("script", [{"error_frame_first": True}, {"no_finish": True, "chunks": 0}])
-def test_a_stream_that_fails_before_output_still_has_a_status(faregate: Town, script: dict[str, Any]) -> None:
-    answer = post(faregate.gateway(), faregate.key(), chat(script, stream=True))
+def test_a_stream_that_fails_before_output_still_has_a_status(shared: Town, script: dict[str, Any]) -> None:
+    answer = post(shared.gateway(), shared.key(), chat(script, stream=True))
     assert answer.status_code == 502
-    assert only_event(faregate).verdict == "voided"
+    assert only_event(shared).verdict == "voided"
 
 
-@pytest.mark.parametrize("script", [{"die_after": 2, "pace_ms": 20}, {"error_after": 2, "pace_ms": 20}, {"no_finish": True, "pace_ms": 20}])
-def test_a_stream_that_the_engine_breaks_says_so_and_is_not_billed(faregate: Town, script: dict[str, Any]) -> None:
-    answer = post(faregate.gateway(), faregate.key(), chat(script, stream=True))
+@pytest.mark.parametrize(
+    "script", [{"die_after": 2, "pace_ms": 20}, {"error_after": 2, "pace_ms": 20}, {"no_finish": True, "pace_ms": 20}]
+)
+def test_a_stream_that_the_engine_breaks_says_so_and_is_not_billed(shared: Town, script: dict[str, Any]) -> None:
+    answer = post(shared.gateway(), shared.key(), chat(script, stream=True))
     assert answer.status_code == 200
     *_, error, done, end = answer.text.split("\n\n")
     assert orjson.loads(error.removeprefix("data: "))["error"]["code"] == "engine_failed"
     assert (done, end) == ("data: [DONE]", "")
-    event = only_event(faregate)
+    event = only_event(shared)
     assert (event.verdict, event.reason) == ("voided", "engine_broke")
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_empty_answer_is_delivered_and_not_billed(faregate: Town, stream: bool) -> None:
-    answer = post(faregate.gateway(), faregate.key(), chat({"empty": True}, stream=stream))
+def test_an_empty_answer_is_delivered_and_not_billed(shared: Town, stream: bool) -> None:
+    answer = post(shared.gateway(), shared.key(), chat({"empty": True}, stream=stream))
     assert answer.status_code == 200
-    event = only_event(faregate)
+    event = only_event(shared)
     assert (event.verdict, event.reason) == ("voided", "empty_answer")
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("script", [{"tool": True}, {"reasoning": True}, {"split": True}])
-def test_tools_reasoning_and_odd_packets_are_answers(faregate: Town, script: dict[str, Any], stream: bool) -> None:
-    answer = post(faregate.gateway(), faregate.key(), chat(script, stream=stream))
+def test_tools_reasoning_and_odd_packets_are_answers(shared: Town, script: dict[str, Any], stream: bool) -> None:
+    answer = post(shared.gateway(), shared.key(), chat(script, stream=stream))
     assert answer.status_code == 200
-    assert only_event(faregate).verdict == "posted"
+    assert only_event(shared).verdict == "posted"
 
 
-def test_a_void_gives_the_fare_back(faregate: Town) -> None:
-    gateway, customer = faregate.gateway(), faregate.key("free")
+def test_a_void_gives_the_fare_back(shared: Town) -> None:
+    gateway, customer = shared.gateway(), shared.key("free")
     assert post(gateway, customer, chat({"status": 500})).headers["x-faregate-remaining"] == "59"
-    only_event(faregate)
+    only_event(shared)
     assert post(gateway, customer, chat()).headers["x-faregate-remaining"] == "59"
     assert post(gateway, customer, chat()).headers["x-faregate-remaining"] == "58"
 
 
-def test_a_slow_engine_is_given_up_and_not_billed(faregate: Town, engine: StandInEngine) -> None:
-    gateway = faregate.gateway(total_seconds=0.5)
-    answer = post(gateway, faregate.key(), chat({"hang": True}))
+def test_a_slow_engine_is_given_up_and_not_billed(shared: Town, standing_engine: StandInEngine) -> None:
+    gateway = shared.gateway(total_seconds=0.5)
+    answer = post(gateway, shared.key(), chat({"hang": True}))
     assert answer.status_code == 504
-    event = only_event(faregate)
+    event = only_event(shared)
     assert (event.verdict, event.reason) == ("voided", "timed_out")
-    engine.wait_for(lambda journal: journal["running"] == 0)
+    standing_engine.wait_for(lambda journal: journal["running"] == 0)
 
 
-def test_a_total_time_out_after_output_ends_the_stream_as_length_and_is_billed(faregate: Town) -> None:
-    gateway = faregate.gateway(total_seconds=0.6)
-    answer = post(gateway, faregate.key(), chat({"chunks": 100, "pace_ms": 50}, stream=True))
+def test_a_total_time_out_after_output_ends_the_stream_as_length_and_is_billed(shared: Town) -> None:
+    gateway = shared.gateway(total_seconds=0.6)
+    answer = post(gateway, shared.key(), chat({"chunks": 100, "pace_ms": 50}, stream=True))
     *_, last, done, _ = answer.text.split("\n\n")
     assert orjson.loads(last.removeprefix("data: "))["choices"][0]["finish_reason"] == "length"
     assert done == "data: [DONE]"
-    event = only_event(faregate)
+    event = only_event(shared)
     assert (event.verdict, event.reason) == ("posted", "answered")
     assert event.event["tokens_estimated"] is True
 
 
-def test_a_stream_that_waits_long_is_kept_warm_and_then_answered(faregate: Town) -> None:
-    gateway = faregate.gateway(commit_seconds=0.2)
-    answer = post(gateway, faregate.key(), chat({"delay_ms": 600}, stream=True))
+def test_a_stream_that_waits_long_is_kept_warm_and_then_answered(shared: Town) -> None:
+    gateway = shared.gateway(commit_seconds=0.2)
+    answer = post(gateway, shared.key(), chat({"delay_ms": 600}, stream=True))
     assert answer.text.startswith(": waiting\n\n")
     assert answer.text.endswith("data: [DONE]\n\n")
-    assert only_event(faregate).verdict == "posted"
+    assert only_event(shared).verdict == "posted"
 
 
-def test_a_failure_after_the_commit_is_a_frame(faregate: Town) -> None:
-    gateway = faregate.gateway(commit_seconds=0.1)
-    answer = post(gateway, faregate.key(), chat({"delay_ms": 400, "status": 500}, stream=True))
+def test_a_failure_after_the_commit_is_a_frame(shared: Town) -> None:
+    gateway = shared.gateway(commit_seconds=0.1)
+    answer = post(gateway, shared.key(), chat({"delay_ms": 400, "status": 500}, stream=True))
     assert answer.status_code == 200
     assert '"code":"engine_failed"' in answer.text
     assert answer.text.endswith("data: [DONE]\n\n")
-    assert only_event(faregate).verdict == "voided"
+    assert only_event(shared).verdict == "voided"
 
 
-def test_no_client_header_reaches_an_engine_and_no_engine_field_does(faregate: Town, engine: StandInEngine) -> None:
-    gateway, customer = faregate.gateway(), faregate.key()
+def test_no_client_header_reaches_an_engine_and_no_engine_field_does(shared: Town, standing_engine: StandInEngine) -> None:
+    gateway, customer = shared.gateway(), shared.key()
     evil = {"X-Vllm-Priority": "-5", "X-data-parallel-rank": "1", "X-Session-ID": "s", "X-Engine-Script": "{}", "Cookie": "a=b"}
     answer = httpx2.post(
         f"{gateway.url}/v1/chat/completions",
@@ -189,7 +193,7 @@ def test_no_client_header_reaches_an_engine_and_no_engine_field_does(faregate: T
         headers={**customer.headers, **evil},
     )
     assert answer.status_code == 200
-    [request] = engine.journal()["requests"]
+    [request] = standing_engine.journal()["requests"]
     names = {name.lower() for name, _ in request["headers"]} if isinstance(request["headers"], list) else set(request["headers"])
     assert {name.lower() for name in names} == {"host", "content-type", "accept", "content-length"}
     body = request["body"] if isinstance(request["body"], dict) else json.loads(request["body"])

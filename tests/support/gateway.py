@@ -70,6 +70,8 @@ class Town:
     folder: Path
     fleet: str = ""
     processes: list[Running] = field(default_factory=list)
+    customers: list["Customer"] = field(default_factory=list)
+    standing: Running | None = None  # a gateway that several tests share; one with settings of its own is always new
 
     def __post_init__(self) -> None:
         seed(self.database_url)
@@ -88,7 +90,8 @@ class Town:
                 connection, name=name or f"a{time.monotonic_ns()}", email="dev@example.com", plan_code=plan, actor="test"
             )
             issued = issue_key(connection, account.id, Terms(name="test", **terms), pepper=PEPPER, actor="test")
-        return Customer(account.id, issued.key.id, issued.token)
+        self.customers.append(Customer(account.id, issued.key.id, issued.token))
+        return self.customers[-1]
 
     def revoke(self, customer: "Customer") -> None:
         with self.record() as connection:
@@ -123,6 +126,8 @@ class Town:
 
     def gateway(self, **settings: Any) -> Running:
         """A gateway that answers. Settings by their short names: `drain_seconds=3`."""
+        if self.standing is not None and not settings:
+            return self.standing
         running = self._start("serve", settings)
         wait_for(lambda: running.process.poll() is not None or _answers(running.port), 20)
         assert running.process.poll() is None, running.log.read_text()

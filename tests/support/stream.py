@@ -6,6 +6,8 @@ from typing import Any
 import orjson
 import redis
 
+from tests.support.gateway import Customer
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
@@ -15,14 +17,15 @@ class Settled:
     event: dict[str, Any]
 
 
-def settled(redis_url: str) -> list[Settled]:
-    """Every event of every shard."""
+def settled(redis_url: str, customer: Customer | None = None) -> list[Settled]:
+    """Every event of every shard, or one customer's."""
     with redis.Redis.from_url(redis_url) as client:
-        return [
+        found = [
             Settled(fields[b"id"].decode(), fields[b"v"].decode(), fields[b"r"].decode(), orjson.loads(fields[b"e"]))
             for key in client.scan_iter("{s*}:ev")
             for _, fields in client.xrange(key)
         ]
+    return [event for event in found if customer is None or event.event["account"] == str(customer.account_id)]
 
 
 def open_holds(redis_url: str) -> int:
