@@ -18,7 +18,21 @@ from models.catalogue import Catalogue
 
 app = typer.Typer(no_args_is_help=True, help="API keys: shown once, kept as an HMAC.")
 
-KeyId = Annotated[UUID, typer.Argument(metavar="KEY", help="The key's id; `faregate keys list` shows it.")]
+
+def _key_id(written: str) -> UUID:
+    try:
+        return UUID(written.strip())
+    except ValueError:
+        raise typer.BadParameter(f"{written!r} is no key's id; `faregate keys list` shows them") from None
+
+
+def _life(written: str) -> timedelta:
+    if not (life := duration(written)):
+        raise typer.BadParameter(f"a key that lives {written} ends as it is made; write 90d, or nothing for a key without an end")
+    return life
+
+
+KeyId = Annotated[UUID, typer.Argument(parser=_key_id, metavar="KEY", help="The key's id; `faregate keys list` shows it.")]
 
 
 def _network(written: str) -> IPv4Network | IPv6Network:
@@ -36,8 +50,13 @@ def create(
     model: Annotated[list[str] | None, typer.Option(help="A model that it may use; all of the plan without it.")] = None,
     quota_per_day: Annotated[int | None, typer.Option(help="A daily quota of the key's own.")] = None,
     requests_per_minute: Annotated[int | None, typer.Option(help="A rate of the key's own.")] = None,
-    network: Annotated[list[IPv4Network] | None, typer.Option(parser=_network, help="Where it may be used from.")] = None,
-    expires_in: Annotated[timedelta | None, typer.Option(parser=duration, help="As in 90d.", metavar="SPAN")] = None,
+    network: Annotated[
+        list[IPv4Network] | None,
+        typer.Option(parser=_network, metavar="NETWORK", help="Where it may be used from; several times for several."),
+    ] = None,
+    expires_in: Annotated[
+        timedelta | None, typer.Option(parser=_life, help="As in 90d; never without it.", metavar="SPAN")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Create a key and show it, this once."""

@@ -1,7 +1,7 @@
 """`faregate ledger`: prove that the roll-ups are what the rows add up to, and see what the worker is at."""
 
 import asyncio
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
 import psycopg
@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 
 from billing.database import conninfo
 from billing.reconcile import Reconciled, fix, reconcile
-from gateway.commands.record import refusals, say
+from gateway.commands.record import WAY_OUT, refusals, say
 from gateway.commands.show import Json, show_json, show_table
 from gateway.settings import Settings
 from gateway.worker import STATUS_KEY, redis_client
@@ -47,7 +47,14 @@ def status(as_json: Json = False) -> None:
     if as_json:
         show_json(facts)
     else:
-        show_table(("What", "Value"), [(name.replace("_", " "), value) for name, value in facts.items()])
+        show_table(("What", "Value"), [_readable(name, value) for name, value in facts.items()])
+
+
+def _readable(name: str, value: str | int) -> tuple[str, object]:
+    """Of a moment, when it was; of anything else, what it is."""
+    if name == "at_ms":
+        return "reported", f"{datetime.fromtimestamp(int(value) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return name.replace("_", " "), value
 
 
 async def _reconcile(settings: Settings, day: date | None, *, fix_them: bool) -> Reconciled:
@@ -64,7 +71,7 @@ async def _status(settings: Settings) -> dict[str, str | int]:
         try:
             facts: Any = await valkey.hgetall(STATUS_KEY)
         except (RedisError, OSError) as outage:
-            say(f"Valkey can't be reached: {outage}")
+            say(f"Valkey can't be reached: {str(outage).rstrip('.')}. {WAY_OUT}")
             raise typer.Exit(1) from outage
     plain = {name.decode(): value.decode() for name, value in facts.items()}
     return {name: int(value) if value.isdecimal() else value for name, value in plain.items()}
@@ -72,10 +79,15 @@ async def _status(settings: Settings) -> dict[str, str | int]:
 
 def _tell(found: Reconciled, *, is_fixed: bool) -> None:
     if not found.differences:
-        say(f"{found.rows:,} rows of {len(found.days)} days add up to their roll-ups.")
+        say(f"{_count(found.rows, 'row')} of {_count(len(found.days), 'day')} add up to their roll-ups.")
         return
     columns = ("Day", "Account", "Key", "Model", "What", "Rolled up", "Rows say")
     rows = [(one.day, one.account_id, one.key_id, one.model, one.what, one.rolled_up, one.summed) for one in found.differences]
     show_table(columns, rows)
     done = "The roll-ups were rewritten." if is_fixed else "`--fix` rewrites the roll-ups."
-    say(f"{len(found.differences)} sums differ, of {found.rows:,} rows in {len(found.days)} days. {done}")
+    differ = "1 sum differs" if len(found.differences) == 1 else f"{len(found.differences):,} sums differ"
+    say(f"{differ}, of {_count(found.rows, 'row')} in {_count(len(found.days), 'day')}. {done}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

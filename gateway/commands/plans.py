@@ -70,8 +70,8 @@ def new_version(
     output_tokens_max: Limit = None,
     concurrency: Limit = None,
     requests_per_minute: Limit = None,
-    n_max: Annotated[int | None, typer.Option()] = None,
-    images_max: Annotated[int | None, typer.Option()] = None,
+    n_max: Annotated[int | None, typer.Option(help="Answers that one request may ask for.")] = None,
+    images_max: Annotated[int | None, typer.Option(help="Images in one request.")] = None,
     effective_from: Annotated[datetime | None, typer.Option(help="UTC; at once without it.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -103,7 +103,7 @@ def _show(version: PlanVersion, *, as_json: bool) -> None:
     if as_json:
         show_json(plain)
     else:
-        show_table(("What", "Value"), [(name.replace("_", " "), str(value)) for name, value in plain.items()])
+        show_table(("What", "Value"), [(name.replace("_", " "), value) for name, value in plain.items()])
 
 
 def _plain(version: PlanVersion) -> dict[str, Any]:

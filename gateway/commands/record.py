@@ -35,6 +35,8 @@ _REFUSALS = (
     PlanWrong,
 )
 
+WAY_OUT = "`faregate doctor` says what is wrong; `make up` starts the servers of a local run."
+
 
 @contextmanager
 def reading() -> Iterator[Connection]:
@@ -63,7 +65,7 @@ def refusals() -> Iterator[None]:
     except _REFUSALS as refusal:
         say(str(refusal))
     except (OperationalError, psycopg.OperationalError) as outage:
-        say(f"PostgreSQL can't be reached: {str(getattr(outage, 'orig', None) or outage).strip().splitlines()[0]}")
+        say(f"PostgreSQL can't be reached: {str(getattr(outage, 'orig', None) or outage).strip().splitlines()[0]}. {WAY_OUT}")
     except (ProgrammingError, psycopg.ProgrammingError) as error:
         if not isinstance(getattr(error, "orig", error), psycopg.errors.UndefinedTable):
             raise

@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+# Wider than any row: what a table is measured with.
+_UNBOUNDED = 100_000
 Json = Annotated[bool, typer.Option("--json", help="For machines: JSON instead of a table.")]
 
 
@@ -19,18 +21,36 @@ def show_json(value: Any) -> None:
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: str = "There are none.") -> None:
-    """Numbers to the right; None is a dash."""
+    """Numbers to the right; None is a dash. No cell is ever folded: what a terminal is too narrow for is a block for each row."""
     console = Console(highlight=False)
     if not rows:
         console.print(empty, markup=False)
         return
+    table = _table(columns, rows)
+    needed = console.measure(table, options=console.options.update(max_width=_UNBOUNDED)).maximum
+    if needed <= console.width or not console.is_terminal:
+        Console(highlight=False, width=needed).print(table)
+    else:
+        _show_blocks(console, columns, rows)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, column in enumerate(columns):
         is_number = all(isinstance(row[place], int | None) and not isinstance(row[place], bool) for row in rows)
-        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+        table.add_column(column, justify="right" if is_number else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row))
-    console.print(table)
+    return table
+
+
+def _show_blocks(console: Console, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    widest = max(map(len, columns))
+    for place, row in enumerate(rows):
+        if place:
+            console.print()
+        for column, value in zip(columns, row, strict=True):
+            console.print(Text(f"{column:<{widest}}  ", style="bold") + Text(_cell(value)), soft_wrap=True)
 
 
 def _cell(value: Any) -> str:

@@ -121,6 +121,16 @@ def test_without_json_the_key_alone_is_on_stdout(run: Run) -> None:
     assert "not shown again" in made.stderr
 
 
+def test_a_key_that_lived_for_no_time_was_made_and_shown(run: Run) -> None:
+    run("accounts create acme --email a@acme.test")
+    assert "ends as it is made" in run("keys create acme --expires-in 0s", code=2).stderr
+    assert answer(run("keys list --json")) == []
+
+
+def test_a_word_that_was_no_id_was_answered_by_a_parser(run: Run) -> None:
+    assert "is no key's id; `faregate keys list`" in run("keys revoke nope", code=2).stderr
+
+
 def test_a_key_is_rotated_with_an_overlap_and_revoked(run: Run) -> None:
     run("accounts create acme --email a@acme.test")
     first = answer(run("keys create acme --json"))
@@ -157,7 +167,9 @@ def test_without_valkey_the_change_is_made_and_left_to_the_worker(
 def test_without_postgresql_it_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     for line in ("accounts list", "ledger reconcile"):
-        assert "PostgreSQL can't be reached" in run(line, code=1).stderr
+        said = run(line, code=1).stderr
+        assert "PostgreSQL can't be reached" in said
+        assert "`make up`" in said
 
 
 def test_a_plan_gets_a_new_version_and_accounts_stay_on_theirs(run: Run) -> None:
@@ -172,7 +184,14 @@ def test_a_plan_gets_a_new_version_and_accounts_stay_on_theirs(run: Run) -> None
     assert answer(run("accounts set-plan old pro --json"))["plan_version"] == 2
     assert len(answer(run("plans list --json"))) == 6
     assert "Enterprise" in run("plans list").stdout
-    assert "2000" in run("plans show pro --version 2").stdout
+    assert "2,000" in run("plans show pro --version 2").stdout
+
+
+def test_a_plan_was_shown_as_python_prints_it(run: Run) -> None:
+    shown = run("plans show premium").stdout
+    assert "35,000" in shown
+    assert "free, pro, premium" in shown
+    assert "None" not in shown
 
 
 def test_models_are_listed(run: Run) -> None:
