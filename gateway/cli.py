@@ -49,17 +49,18 @@ def migrate() -> None:
     Console(stderr=True).print(f"The database is at {migrations.head()}.")
 
 
-def register_others() -> None:
-    """All that the two programs themselves don't need: the local run, and a group for each noun in `gateway/commands`."""
+def register_others(named: str = "") -> None:
+    """The local run, and the groups of `gateway/commands`: only one where the line names it, as each costs its imports."""
     from gateway.local.commands import add_to
 
     add_to(app)
-    if set(sys.argv[1:2]) & {"up", "down", "status", "logs"}:
+    nouns = {found.name for found in pkgutil.iter_modules(commands.__path__)}
+    if named in {"up", "down", "status", "logs", "doctor", "migrate"}:
         return
-    for found in pkgutil.iter_modules(commands.__path__):
-        group = getattr(importlib.import_module(f"gateway.commands.{found.name}"), "app", None)
+    for noun in sorted(nouns & {named} or nouns):
+        group = getattr(importlib.import_module(f"gateway.commands.{noun}"), "app", None)
         if isinstance(group, typer.Typer):
-            app.add_typer(group, name=found.name)
+            app.add_typer(group, name=noun)
 
 
 def use_local_run() -> None:
@@ -78,23 +79,23 @@ def plain_errors() -> tuple[type[Exception], ...]:
     from billing.database import DatabaseUrlWrong
     from gateway.app import PortTaken
     from gateway.local.ground import NoGround
-    from gateway.local.home import Busy
+    from gateway.local.home import Busy, HomeUnfit
     from gateway.local.machine import MachineUnfit
     from gateway.local.process import DidNotStart
     from gateway.settings import SettingsWrong
 
-    return (Busy, DatabaseUrlWrong, DidNotStart, InvalidFleet, MachineUnfit, NoGround, PortTaken, SettingsWrong)
+    return (Busy, DatabaseUrlWrong, DidNotStart, HomeUnfit, InvalidFleet, MachineUnfit, NoGround, PortTaken, SettingsWrong)
 
 
 def main() -> None:
     """Exit codes: 0 done, 1 refused or failed, 2 a command line that can't be understood, 130 interrupted."""
-    named = set(sys.argv[1:2])
-    if not named & {"serve", "worker"}:
-        register_others()
-    if not named & {"serve", "worker", "up"}:
-        use_local_run()
+    named = next(iter(sys.argv[1:]), "")
+    if named not in {"serve", "worker"}:
+        register_others(named)
     try:
-        app()
+        if named not in {"serve", "worker", "up"}:
+            use_local_run()
+        app(prog_name="faregate")
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:

@@ -29,7 +29,7 @@ def status_of(port: int, path: str, timeout_seconds: float = 2.0) -> int | None:
             return None
 
 
-def get(port: int, path: str, *, key: str, timeout_seconds: float = 10.0) -> Reply:
+def get(port: int, path: str, *, key: str = "", timeout_seconds: float = 10.0) -> Reply:
     """Raises: OSError, http.client.HTTPException, ValueError."""
     return _ask("GET", port, path, body=None, key=key, timeout_seconds=timeout_seconds)
 
@@ -41,7 +41,7 @@ def post(port: int, path: str, body: Mapping[str, Any], *, key: str, timeout_sec
 
 def _ask(method: str, port: int, path: str, *, body: Mapping[str, Any] | None, key: str, timeout_seconds: float) -> Reply:
     with closing(http.client.HTTPConnection(LOOPBACK, port, timeout=timeout_seconds)) as connection:
-        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         answer = connection.getresponse()
         headers = {name.lower(): value for name, value in answer.getheaders()}

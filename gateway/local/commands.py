@@ -75,11 +75,14 @@ def logs(
 ) -> None:
     """What the services wrote."""
     from gateway.local.logs import follow as follow_logs
-    from gateway.local.logs import show
+    from gateway.local.logs import found, show
+    from gateway.local.stopping import ORDER
 
-    known = [found for found in Home(home.absolute()).services() if not service or found.name in service]
+    if unknown := set(service or ()) - set(ORDER):
+        raise typer.BadParameter(f"there is no service {', '.join(sorted(unknown))}; the services are {', '.join(ORDER)}")
+    known = found(Home(home.absolute()), service or tuple(reversed(ORDER)))
     if not known:
-        typer.echo("There are no logs of that; `faregate status` says what runs.", err=True)
+        typer.echo("faregate: nothing has been logged yet; `make up` starts everything", err=True)
         raise typer.Exit(1)
     show(known, count, typer.echo)
     if follow:
@@ -99,7 +102,7 @@ def doctor(home: Folder = HOME, as_json_: Json = False) -> None:
     else:
         console = Console(highlight=False, soft_wrap=True)
         for finding in findings:
-            console.print(f"[green]✓[/] {finding.check}" if finding.ok else f"[red]✗[/] {finding.check}", end=": ")
+            console.print(f"{'[green]✓[/]' if finding.ok else '[red]✗[/]'} {finding.check:<10}", end="  ")
             console.print(finding.detail, markup=False)
     if not all(finding.ok for finding in findings):
         raise typer.Exit(1)

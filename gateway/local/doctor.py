@@ -1,8 +1,10 @@
 """`faregate doctor`: looks at the machine, the settings and each server, and says what to do about what is wrong."""
 
+import http.client
+import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import redis
 import migrations
 from backends.fleet import Fleet, InvalidFleet
 from billing.database import conninfo
-from gateway.local.ask import status_of
+from gateway.local.ask import get
 from gateway.local.ground import NoGround, unprivileged
 from gateway.local.home import Home
 from gateway.local.machine import MachineUnfit, check_platform, check_space
@@ -34,7 +36,7 @@ class Finding:
 
 
 def examine(home: Home) -> list[Finding]:
-    findings = [_machine(home), _space(home), *_services(home)]
+    findings = [_machine(home), _space(home), *(_services(home) or _nothing_runs(home))]
     try:
         settings = Settings.load()
     except SettingsWrong as wrong:
@@ -70,10 +72,20 @@ def _space(home: Home) -> Finding:
     return Finding("disk", True, f"{shutil.disk_usage(home.folder.parent).free // 2**20} MB free")
 
 
-def _services(home: Home) -> Iterator[Finding]:
-    for line in lines(home):
-        detail = f"pid {line.pid}" if line.state == "running" else f"should run and doesn't; see {line.log}, then `make up`"
-        yield Finding(TITLES[line.name], line.state == "running", detail)
+def _services(home: Home) -> list[Finding]:
+    return [
+        Finding(TITLES[line.name], True, f"pid {line.pid}")
+        if line.state == "running"
+        else Finding(TITLES[line.name], False, f"should run and doesn't; see {line.log}, then `make up`")
+        for line in lines(home)
+    ]
+
+
+def _nothing_runs(home: Home) -> list[Finding]:
+    """A fault only where the servers looked for are those of the local run."""
+    url = home.environment().get("DATABASE_URL")
+    is_local = url is not None and url == os.environ.get("DATABASE_URL")
+    return [Finding("local run", False, "is down; `make up` starts it")] if is_local else []
 
 
 def _try(check: str, look: Callable[[], Finding]) -> Finding:
@@ -120,13 +132,15 @@ def _fleet(path: Path | None) -> Finding:
     if path is None:
         return Finding("fleet", False, "FAREGATE_FLEET_FILE is not set: no engine, no answer")
     fleet = Fleet.load(path)
-    return Finding("fleet", True, f"{len(fleet.replicas)} replicas for {', '.join(sorted(fleet.pools()))}")
+    count = len(fleet.replicas)
+    return Finding("fleet", True, f"{count} {'replica' if count == 1 else 'replicas'} for {', '.join(sorted(fleet.pools()))}")
 
 
 def _gateway(ops_port: int) -> Finding:
-    status = status_of(ops_port, "/readyz")
-    if status == 200:
-        return Finding("readiness", True, f"the gateway on ops port {ops_port} takes calls")
-    if status is None:
+    try:
+        reply = get(ops_port, "/readyz")
+    except (OSError, http.client.HTTPException, ValueError):
         return Finding("readiness", False, f"no gateway answers on ops port {ops_port}: `make up`, or `faregate serve`")
-    return Finding("readiness", False, f"the gateway is not ready; GET http://127.0.0.1:{ops_port}/readyz says why")
+    if reply.status == 200:
+        return Finding("readiness", True, f"the gateway on ops port {ops_port} takes calls")
+    return Finding("readiness", False, f"the gateway is not ready: {'; '.join(map(str, reply.body.get('reasons', ())))}")

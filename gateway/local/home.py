@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TextIO
 
 from gateway.local.ports import free_port, is_free
 from gateway.local.process import Process
@@ -15,6 +16,10 @@ from gateway.local.process import Process
 
 class Busy(Exception):
     """Another `faregate up` or `down` works on this folder."""
+
+
+class HomeUnfit(Exception):
+    """The folder can't be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +45,17 @@ class Home:
 
     def prepare(self) -> None:
         # Others may pass through it, not list it: PostgreSQL's user must reach its own folder when we are root.
-        self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
-        (self.folder / "secrets").mkdir(mode=0o700, exist_ok=True)
+        try:
+            self.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+            (self.folder / "secrets").mkdir(mode=0o700, exist_ok=True)
+        except (FileExistsError, NotADirectoryError, PermissionError) as error:
+            raise _unfit(error) from error
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Raises: Busy."""
+        """Raises: Busy, HomeUnfit."""
         self.prepare()
-        with (self.folder / "lock").open("w") as lock:
+        with self._open_lock() as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -55,12 +63,20 @@ class Home:
             yield
 
     def services(self) -> list[Service]:
-        """In the order they were started; whether each still runs is its `process.is_alive`."""
+        """In the order they were started; whether each still runs is its `process.is_alive`. Raises: HomeUnfit."""
         try:
-            kept = json.loads((self.folder / "state.json").read_text())
+            kept = json.loads(self._read("state.json"))
             return [Service(**entry) for entry in kept]
-        except (FileNotFoundError, ValueError, TypeError):
+        except (ValueError, TypeError):
             return []
+
+    def log(self, name: str) -> Path:
+        """Where the service of this name writes, whether it runs or not."""
+        kept = next((service.log for service in self.services() if service.name == name), None)
+        if kept is not None:
+            return Path(kept)
+        beside = self.folder / name
+        return (beside if beside.is_dir() else self.folder) / f"{name}.log"
 
     def find(self, name: str) -> Service | None:
         return next((service for service in self.services() if service.name == name and service.process.is_alive), None)
@@ -99,13 +115,32 @@ class Home:
         write_private(self.folder / "environment", "".join(f"{name}={value}\n" for name, value in values.items()))
 
     def environment(self) -> dict[str, str]:
-        path = self.folder / "environment"
-        if not path.exists():
-            return {}
-        return dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+        """Raises: HomeUnfit."""
+        return dict(line.split("=", 1) for line in self._read("environment").splitlines() if "=" in line)
+
+    def _read(self, name: str) -> str:
+        """Nothing, where there is no such file yet."""
+        try:
+            return (self.folder / name).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise _unfit(error) from error
+
+    def _open_lock(self) -> TextIO:
+        try:
+            return (self.folder / "lock").open("w")
+        except OSError as error:
+            raise _unfit(error) from error
 
     def _write_state(self, services: list[Service]) -> None:
         write_private(self.folder / "state.json", json.dumps([asdict(service) for service in services], indent=1))
+
+
+def _unfit(error: OSError) -> HomeUnfit:
+    return HomeUnfit(
+        f"{error.filename} can't be used: {error.strerror}; be the user who ran `make up`, or set FAREGATE_HOME to another folder"
+    )
 
 
 def write_private(path: Path, text: str) -> None:

@@ -2,24 +2,39 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.local.home import Service
+from gateway.local.home import Home
 from gateway.local.process import last_lines
 
 POLL_SECONDS = 0.25
 
 
-def show(services: Sequence[Service], count: int, write: Callable[[str], None]) -> None:
+@dataclass(frozen=True)
+class Log:
+    """One service's file, which is there also when the service is not."""
+
+    name: str
+    path: Path
+
+
+def found(home: Home, names: Sequence[str]) -> list[Log]:
+    """Those of `names` that were ever written."""
+    logs = [Log(name, home.log(name)) for name in names]
+    return [log for log in logs if log.path.exists()]
+
+
+def show(logs: Sequence[Log], count: int, write: Callable[[str], None]) -> None:
     """The last `count` lines of each."""
-    for service in services:
-        for line in last_lines(Path(service.log), count).splitlines():
-            write(f"{service.name:<9} {line}")
+    for log in logs:
+        for line in last_lines(log.path, count).splitlines():
+            write(f"{log.name:<9} {line}")
 
 
-def follow(services: Sequence[Service], write: Callable[[str], None]) -> None:
+def follow(logs: Sequence[Log], write: Callable[[str], None]) -> None:
     """New lines as they come, until interrupted; a file that was rotated away is opened anew."""
-    tails = [Tail(service.name, Path(service.log)) for service in services]
+    tails = [Tail(log.name, log.path) for log in logs]
     while True:
         for tail in tails:
             for line in tail.new_lines():

@@ -127,6 +127,13 @@ def last_lines(log: Path, count: int = 15) -> str:
     return "\n".join(lines[-count:]) or "(it printed nothing)"
 
 
+def last_words(log: Path) -> str:
+    """Why a program of ours ended: the error that it put in plain words, else the end of its log."""
+    lines = last_lines(log)
+    _, plain, words = ("\n" + lines).rpartition("\nfaregate: ")
+    return f": {words}" if plain else f"; its last lines:\n{lines}"
+
+
 def reap(process: Process) -> None:
     """Collect a child that has ended, so that no zombie keeps its pid."""
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.local.ask import status_of
-from gateway.local.process import DidNotStart, Process, last_lines, pause, reap, spawn
+from gateway.local.process import DidNotStart, Process, last_lines, last_words, pause, reap, spawn
 
 START_SECONDS = 30.0
 # A worker that is going to fail at start (a wrong URL, a schema it doesn't know) has done so by then.
@@ -72,4 +72,4 @@ def _launch(command: str, log: Path, environment: Mapping[str, str]) -> Process:
 def _still_runs(what: str, process: Process, log: Path) -> None:
     reap(process)
     if not process.is_alive:
-        raise DidNotStart(f"{what} ended at once; its last lines:\n{last_lines(log)}")
+        raise DidNotStart(f"{what} ended at once{last_words(log)}")

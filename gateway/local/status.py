@@ -10,6 +10,9 @@ from rich.table import Table
 from gateway.local.home import Home, Service
 from gateway.local.stopping import ORDER, TITLES
 
+# What no server of the person's own stands in for.
+ALWAYS = ("worker", "gateway")
+
 
 @dataclass(frozen=True)
 class Line:
@@ -25,9 +28,10 @@ class Line:
 
 
 def lines(home: Home) -> list[Line]:
-    """Every service that this folder knows of, those it should have stopped without being told included."""
+    """Every service that this folder knows of, and the programs that an `up` which failed midway has left out."""
     known = {service.name: service for service in home.services()}
-    return [_line(known[name]) for name in reversed(ORDER) if name in known]
+    expected = {*known, *(ALWAYS if known else ())}
+    return [_line(known[name]) if name in known else _missing(home, name) for name in reversed(ORDER) if name in expected]
 
 
 def as_json(found: list[Line]) -> list[dict[str, object]]:
@@ -54,6 +58,10 @@ def _near(path: str) -> str:
     """As short as it can be typed from here."""
     here = Path.cwd()
     return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
+
+
+def _missing(home: Home, name: str) -> Line:
+    return Line(name, "gone", None, None, None, None, str(home.log(name)))
 
 
 def _line(service: Service) -> Line:

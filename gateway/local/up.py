@@ -7,7 +7,7 @@ from pathlib import Path
 from gateway.local.ground import reachable, unprivileged
 from gateway.local.home import Home, write_private
 from gateway.local.llamacpp import LlamaCpp
-from gateway.local.machine import check_platform, check_port, check_space
+from gateway.local.machine import MachineUnfit, check_platform, check_port, check_space
 from gateway.local.newcomers import Newcomers, prepare_database, welcome
 from gateway.local.postgres import Postgres
 from gateway.local.programs import Gateway, Worker
@@ -40,9 +40,7 @@ def up(home: Home, wanted: Wanted, screen: Screen) -> Running:
     check_platform()
     check_space(home.folder)
     with home.locked(), Starting(home) as starting:
-        if home.find("gateway") is None:
-            check_port(wanted.port, "the gateway", "PORT")
-            check_port(wanted.ops_port, "health and metrics", "OPS_PORT")
+        check_ports(home, wanted)
         servers = _start_servers(home, wanted, screen, starting)
         environment = _environment(home, wanted, servers)
         with screen.step("The database has its newest schema and its plans"):
@@ -56,6 +54,17 @@ def up(home: Home, wanted: Wanted, screen: Screen) -> Running:
             with screen.step("Its fare in the ledger"):
                 await_ledger(servers.database_url, proof.request_id, home.folder / "worker.log")
         return Running(f"http://127.0.0.1:{wanted.port}/v1", newcomers, proof)
+
+
+def check_ports(home: Home, wanted: Wanted) -> None:
+    """Before anything that runs is stopped for them. Raises: MachineUnfit."""
+    if wanted.port == wanted.ops_port:
+        raise MachineUnfit(f"PORT and OPS_PORT are both {wanted.port}; choose another for one: `make up OPS_PORT=<port>`")
+    kept = {} if home.find("gateway") is None else home.environment()
+    ours = {kept.get("FAREGATE_PORT"), kept.get("FAREGATE_OPS_PORT")}
+    for port, what, option in ((wanted.port, "the gateway", "PORT"), (wanted.ops_port, "health and metrics", "OPS_PORT")):
+        if str(port) not in ours:
+            check_port(port, what, option)
 
 
 def _start_servers(home: Home, wanted: Wanted, screen: Screen, starting: Starting) -> _Servers:

@@ -22,7 +22,10 @@ def print_welcome(running: Running, *, as_json: bool) -> None:
         markup=False,
     )
     if new.admin_password:
-        console.print(f"  Admin      {new.admin_email} / {new.admin_password}   (shown this once)", markup=False)
+        console.print(
+            f"  Admin      {new.admin_email} / {new.admin_password}   (shown this once; no command asks for it)",
+            markup=False,
+        )
     print(f"\n{_curl(running)}\n\n{_snippet(running)}\n\n`make status`, `make logs` and `make down` do what they say.")
 
 

@@ -1,6 +1,8 @@
 """What a local run remembers, and that it keeps its secrets."""
 
+import errno
 import os
+import socket
 import stat
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,10 +10,13 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from gateway.local.home import Busy, Home, Service
+from gateway.local.home import Busy, Home, HomeUnfit, Service
+from gateway.local.logs import found
 from gateway.local.machine import FREE_BYTES_MIN, MachineUnfit, check_port, check_space, existing
 from gateway.local.ports import LOOPBACK, free_port
 from gateway.local.status import lines
+from gateway.local.up import check_ports
+from gateway.local.wanted import Wanted
 
 
 @pytest.fixture
@@ -41,8 +46,6 @@ def test_secrets_are_made_once_and_for_us_alone(home: Home) -> None:
 
 
 def test_a_port_stays_until_somebody_else_has_it(home: Home) -> None:
-    import socket
-
     port = home.port("valkey")
     assert home.port("valkey") == port
     with socket.socket() as other:
@@ -62,7 +65,60 @@ def test_a_broken_state_file_is_like_none(home: Home, broken: str) -> None:
 def test_a_pid_that_somebody_else_has_now_is_not_our_service(home: Home) -> None:
     home.record(ourselves("gateway", started_before=3600))
     assert home.find("gateway") is None
-    assert [line.state for line in lines(home)] == ["gone"]
+    assert {line.state for line in lines(home)} == {"gone"}
+
+
+def test_an_up_that_failed_midway_left_half_a_platform_that_was_called_well(home: Home) -> None:
+    home.record(ourselves("postgres"))
+    assert {line.name: line.state for line in lines(home)} == {"postgres": "running", "worker": "gone", "gateway": "gone"}
+
+
+def test_after_down_there_were_no_logs_to_read(home: Home) -> None:
+    home.record(ourselves("valkey"))
+    (home.folder / "valkey").mkdir()
+    (home.folder / "valkey" / "valkey.log").write_text("why it went\n")
+    (home.folder / "gateway.log").write_text("serving\n")
+    home.forget("valkey")
+    assert [log.name for log in found(home, ("valkey", "gateway", "worker"))] == ["valkey", "gateway"]
+
+
+@pytest.mark.parametrize("unusable", ["a file", "a folder for state", "another's"])
+def test_a_folder_that_can_not_be_used_was_a_traceback(unusable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path / "broken")
+    if unusable == "a file":
+        home.folder.write_text("")
+    else:
+        (home.folder / "state.json").mkdir(parents=True)
+        (home.folder / "lock").mkdir()
+    if unusable == "another's":
+        monkeypatch.setattr(Path, "read_text", denied)
+    with pytest.raises(HomeUnfit, match="FAREGATE_HOME"):
+        lines(home)
+    with pytest.raises(HomeUnfit), home.locked():
+        pass
+
+
+def denied(path: Path, **_how: str) -> str:
+    raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+
+def test_an_environment_that_is_no_text_was_a_traceback(home: Home) -> None:
+    (home.folder / "environment").write_bytes(b"\xff\xfe\nREDIS_URL=redis://x\n")
+    assert home.environment() == {"REDIS_URL": "redis://x"}
+
+
+def test_the_gateway_was_stopped_for_a_port_that_could_not_be_had(home: Home) -> None:
+    with socket.socket() as taken:
+        taken.bind((LOOPBACK, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        home.record(ourselves("gateway"))
+        home.keep_environment({"FAREGATE_PORT": "1", "FAREGATE_OPS_PORT": "2"})
+        with pytest.raises(MachineUnfit, match="is taken"):
+            check_ports(home, Wanted(port, 2))
+        check_ports(home, Wanted(2, 1))
+    with pytest.raises(MachineUnfit, match="are both"):
+        check_ports(home, Wanted(port, port))
 
 
 def test_the_environment_for_commands_is_kept_privately(home: Home) -> None:
@@ -73,8 +129,6 @@ def test_the_environment_for_commands_is_kept_privately(home: Home) -> None:
 
 
 def test_a_taken_port_is_one_line_with_the_way_out() -> None:
-    import socket
-
     port = free_port()
     with socket.socket() as other:
         other.bind((LOOPBACK, port))

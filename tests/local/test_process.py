@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gateway.local.process import Process, last_lines, reap, spawn
+from gateway.local.process import Process, last_lines, last_words, reap, spawn
 
 STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)"
 
@@ -63,6 +63,18 @@ def test_one_that_ended_by_itself_is_seen_as_gone(tmp_path: Path) -> None:
         time.sleep(0.01)
     assert not process.is_alive
     assert process.end(first=signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("Traceback of last week\nfaregate: port 1 is taken\n", ": port 1 is taken"),
+        ("Traceback\n  line 1\n", "; its last lines:\nTraceback\n  line 1"),
+    ],
+)
+def test_the_one_line_that_said_why_stood_below_a_page_of_older_log(tmp_path: Path, written: str, said: str) -> None:
+    (tmp_path / "log").write_text(written)
+    assert last_words(tmp_path / "log") == said
 
 
 @pytest.mark.parametrize("written", [b"", b"one\ntwo\nthree\n", b"\xff\xfe broken \n"])
