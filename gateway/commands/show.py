@@ -26,19 +26,20 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, empty: 
     if not rows:
         console.print(empty, markup=False)
         return
-    table = _table(columns, rows)
-    needed = console.measure(table, options=console.options.update(max_width=_UNBOUNDED)).maximum
-    if needed <= console.width or not console.is_terminal:
-        Console(highlight=False, width=needed).print(table)
-    else:
-        _show_blocks(console, columns, rows)
+    for heads in (columns, [column.replace(" ", "\n") for column in columns]):
+        table = _table(heads, rows)
+        needed = console.measure(table, options=console.options.update(max_width=_UNBOUNDED)).maximum
+        if needed <= console.width or not console.is_terminal:
+            Console(highlight=False, width=needed).print(table)
+            return
+    _show_blocks(console, columns, rows)
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, column in enumerate(columns):
         is_number = all(isinstance(row[place], int | None) and not isinstance(row[place], bool) for row in rows)
-        table.add_column(column, justify="right" if is_number else "left", no_wrap=True)
+        table.add_column(column, justify="right" if is_number else "left", vertical="bottom", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row))
     return table

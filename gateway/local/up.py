@@ -17,6 +17,7 @@ from gateway.local.starting import Startable, Starting
 from gateway.local.stopping import TITLES, end
 from gateway.local.valkey import Valkey
 from gateway.local.wanted import Wanted, fleet_of, pepper_of, program_environment
+from gateway.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,9 @@ def _start_servers(home: Home, wanted: Wanted, screen: Screen, starting: Startin
 
 
 def _start_programs(home: Home, wanted: Wanted, environment: dict[str, str], screen: Screen, starting: Starting) -> None:
-    """Programs of an earlier `up` go on, unless they run with other settings than those asked for now."""
+    """Programs of an earlier `up` go on, unless they run with other settings than those asked for now. Raises: SettingsWrong."""
+    os.environ.update(environment)
+    Settings.load()  # what the programs will read, looked at before one that runs well is stopped for it
     if home.environment() != environment:
         for name in ("gateway", "worker"):
             if service := home.find(name):
@@ -98,9 +101,8 @@ def _start_programs(home: Home, wanted: Wanted, environment: dict[str, str], scr
                     end(service)
                 home.forget(name)
         home.keep_environment(environment)
-    everything = os.environ | environment
-    _ensure(home, screen, starting, "worker", Worker(home.folder, everything))
-    _ensure(home, screen, starting, "gateway", Gateway(home.folder, everything, wanted.port, wanted.ops_port))
+    _ensure(home, screen, starting, "worker", Worker(home.folder, os.environ))
+    _ensure(home, screen, starting, "gateway", Gateway(home.folder, os.environ, wanted.port, wanted.ops_port))
 
 
 def _ensure(home: Home, screen: Screen, starting: Starting, name: str, server: Startable) -> None:

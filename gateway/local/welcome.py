@@ -17,13 +17,11 @@ def print_welcome(running: Running, *, as_json: bool) -> None:
         console.print(f"\nEverything runs. No completion was made: {proof.why_not}", markup=False)
     else:
         console.print(f"\n{proof.model} answered through the gateway in {proof.seconds:.1f} s: “{proof.answer}”", markup=False)
-    console.print(
-        f"\n  Base URL   {running.base_url}\n  API key    {new.demo_key}   (demo account, Free plan: 60 requests a day)",
-        markup=False,
-    )
+    console.print(f"\n  Base URL   {running.base_url}\n  API key    {new.demo_key}", markup=False)
+    console.print("             of the demo account, on the Free plan: 60 requests a day")
     if new.admin_password:
         console.print(
-            f"  Admin      {new.admin_email} / {new.admin_password}   (shown this once; no command asks for it)",
+            f"  Admin      {new.admin_email} / {new.admin_password}\n             shown this once; no command asks for it",
             markup=False,
         )
     print(f"\n{_curl(running)}\n\n{_snippet(running)}\n\n`make status`, `make logs` and `make down` do what they say.")

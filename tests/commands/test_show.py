@@ -20,3 +20,12 @@ def test_an_id_was_folded_over_five_lines(
     assert "2026-12-01 00:41 UTC" in shown
     is_table = not terminal or columns == "200"
     assert (len(shown.splitlines()) == 3) is is_table, shown
+
+
+def test_a_month_of_usage_was_a_block_for_each_day(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "44")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    show_table(("Day", "Prompt tokens", "Output tokens"), [("2026-12-01 of the calendar", 9, 4)])
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) == 3
+    assert ["tokens" in line for line in shown] == [False, True, False]

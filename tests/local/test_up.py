@@ -122,6 +122,14 @@ def test_up_again_changes_nothing_that_runs(run: Run, first: dict[str, str]) -> 
     assert again["admin_password"] is None
 
 
+def test_a_wrong_setting_stopped_a_gateway_that_ran_well(run: Run, first: dict[str, str]) -> None:
+    before = run.pids()
+    done = run.up(FAREGATE_LOG_LEVEL="loud")
+    assert done.returncode == 1
+    assert "faregate: FAREGATE_LOG_LEVEL" in done.stderr
+    assert run.pids() == before
+
+
 def test_after_everything_was_killed_up_is_back_with_its_data(run: Run, first: dict[str, str]) -> None:
     before = posted(run)
     for pid in run.pids().values():
