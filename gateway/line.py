@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -33,17 +34,18 @@ class Line(RequestResponseCycle):
     async def drained(self) -> None:
         await self.flow.drain()
 
-    def answer(self, status: int, headers: Headers, body: bytes, *, closes: bool = False) -> None:
+    def answer(self, status: int, headers: Headers, body: bytes) -> None:
         """A whole answer, in one write."""
         if self.disconnected:
             return
-        self.keep_alive = self.keep_alive and not closes
+        self._close_unless_read()
         self._write_head(status, headers, b"content-length: %d\r\n" % len(body), body)
         self._complete()
 
     def begin(self, status: int, headers: Headers) -> None:
         """The head of an answer whose length nobody knows yet."""
         if not self.disconnected:
+            self._close_unless_read()
             self.chunked_encoding = True
             self._write_head(status, headers, b"transfer-encoding: chunked\r\n", b"")
 
@@ -54,6 +56,15 @@ class Line(RequestResponseCycle):
         self.transport.write(chunk + b"0\r\n\r\n" if last else chunk)
         if last:
             self._complete()
+
+    async def send(self, message: ASGISendEvent) -> None:
+        if not self.response_started:
+            self._close_unless_read()
+        await super().send(message)
+
+    def _close_unless_read(self) -> None:
+        """Answered before the body was whole: what comes after it could be taken for another request."""
+        self.keep_alive = self.keep_alive and not self.more_body
 
     def _write_head(self, status: int, headers: Headers, framing: bytes, body: bytes) -> None:
         self.response_started = True

@@ -24,6 +24,10 @@ class _Upgrade(Exception):
     pass
 
 
+class _Coded(Exception):
+    """A transfer coding beside `chunked`: who ignores one reads another body than the client sent."""
+
+
 class _Pipelined(Exception):
     """A second request came before the first was answered. It is not read: the answer closes the connection (RFC 9112, 9.3.2)."""
 
@@ -102,12 +106,27 @@ class FrontProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._in_headers = True
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_headers:
+            super().on_header(name, value)
+            return
+        # A trailer: it may overrule no header (RFC 9110, 6.5.1), and nothing here wants one.
+        self._header_bytes += len(name) + len(value) + 4
+        if self._header_bytes > self.header_limit_bytes:
+            raise _HeadersTooLarge
+
     def on_headers_complete(self) -> None:
         """As uvicorn's own, with our cycle, which is the client's line."""
-        if len(self.url) + sum([len(name) + len(value) + 4 for name, value in self.headers]) > self.header_limit_bytes:
+        size = len(self.url)
+        for name, value in self.headers:
+            size += len(name) + len(value) + 4
+            if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+                raise _Coded
+        if size > self.header_limit_bytes:
             raise _HeadersTooLarge
         if self.parser.should_upgrade():
             raise _Upgrade
+        self._header_bytes = 0  # from here on it counts trailers
         self._headers_arrived()
         scope, version, url = self.scope, self.parser.get_http_version(), httptools.parse_url(self.url)
         path = url.path.decode("ascii")
@@ -182,6 +201,8 @@ class FrontProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
         elif isinstance(cause, _HeadersTooLarge):
             self._refuse_headers()
+        elif isinstance(cause, _Coded):
+            self._refuse(400, "The only transfer coding taken is chunked.")
         elif isinstance(cause, _Upgrade):
             self._refuse(400, "This server speaks HTTP/1.1 only; do not ask for an upgrade.")
         else:

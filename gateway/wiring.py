@@ -95,7 +95,8 @@ def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
     valkey = Valkey(redis_url, settings.valkey_timeout_ms)
     fleet = Fleet.load(settings.fleet_file) if settings.fleet_file else Fleet(())
     pools, catalogue = fleet.pools(), Catalogue.load()
-    patience = Patience(first_byte=settings.first_byte_seconds, between_bytes=settings.stream_idle_seconds)
+    # The first byte has a limit of its own where an answer is streamed (api/delivery).
+    patience = Patience(first_byte=settings.total_seconds + 5, between_bytes=settings.stream_idle_seconds)
     return House(
         settings=settings,
         clock=clock,

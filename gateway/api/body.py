@@ -8,6 +8,10 @@ import orjson
 
 from gateway.errors import Refusal
 
+# What the JSON library writes at most.
+DEPTH_MAX = 254
+# So much of a key is said back.
+SHOWN_KEY = 80
 Receive = Callable[[], Awaitable[Any]]
 
 
@@ -27,16 +31,17 @@ async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit_byte
     declared = headers.get(b"content-length")
     if declared is not None and int(declared) > limit_bytes:
         raise _too_large(limit_bytes)
-    body = b""
+    pieces, size = [], 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
-        body = body + message["body"] if body else message["body"]
-        if len(body) > limit_bytes:
+        pieces.append(message["body"])
+        size += len(message["body"])
+        if size > limit_bytes:
             raise _too_large(limit_bytes)
         if not message["more_body"]:
-            return bytes(body)
+            return b"".join(pieces) if len(pieces) > 1 else bytes(pieces[0])
 
 
 def _check_content_type(given: bytes | None) -> None:
@@ -65,7 +70,11 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         raise Refusal(400, f"The request body must be a JSON object, not {_kind(parsed)}.", code="invalid_json")
     # A parser keeps the last of two equal keys, so its output has fewer quotation marks than the input. Only then (or when
     # an escape could hide one) is the slow, exact check worth its time.
-    if orjson.dumps(parsed).count(b'"') != raw.count(b'"') or b"\\u0022" in raw:
+    try:
+        written = orjson.dumps(parsed)
+    except TypeError:  # what is read may be nested 1,024 deep, what is written 254
+        raise Refusal(400, f"The request body is nested more than {DEPTH_MAX} levels deep.", code="invalid_json") from None
+    if written.count(b'"') != raw.count(b'"') or b"\\u0022" in raw:
         json.loads(raw, object_pairs_hook=_unique)
     return parsed
 
@@ -86,8 +95,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
+            shown = key[:SHOWN_KEY]
             raise Refusal(
-                400, f"The key {key!r} appears twice in one JSON object; send it once.", code="duplicate_key", param=key
+                400, f"The key {shown!r} appears twice in one JSON object; send it once.", code="duplicate_key", param=shown
             )
         found[key] = value
     return found

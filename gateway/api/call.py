@@ -19,7 +19,15 @@ ENGINE_ONLY = (
     "request_id",
     "mm_processor_kwargs",
     "id_slot",
+    "lora",
+    # Names of their own that engines have for `max_tokens` and `n`.
+    "n_predict",
+    "n_cmpl",
+    "max_new_tokens",
 )
+OUTPUT_FIELDS = ("max_completion_tokens", "max_tokens")
+# Parts of a message that are no text; their size is the body limit's business.
+MEDIA = frozenset({"image_url", "image", "input_audio", "audio", "video_url", "audio_url", "file"})
 # Counts past this are refused before any arithmetic on them.
 COUNT_MAX = 2**31 - 1
 
@@ -44,7 +52,6 @@ class Call:
     images: int
     wants_usage: bool
     output_tokens: int | None
-    output_field: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,6 @@ def read_call(endpoint: Endpoint, body: dict[str, Any], body_bytes: int) -> Call
         stream = False
     elif not isinstance(stream, bool):
         raise _wrong("stream", "true or false")
-    field = _output_field(body)
     asked = endpoint.ask(body)
     return Call(
         endpoint=endpoint,
@@ -78,16 +84,8 @@ def read_call(endpoint: Endpoint, body: dict[str, Any], body_bytes: int) -> Call
         generations=_generations(body) * asked.prompts,
         images=asked.images,
         wants_usage=_wants_usage(body, stream),
-        output_tokens=None if field is None else _count(body, field, 1),
-        output_field=field,
+        output_tokens=min([_count(body, field, 1) for field in OUTPUT_FIELDS if body.get(field) is not None], default=None),
     )
-
-
-def _output_field(body: dict[str, Any]) -> str | None:
-    for field in ("max_completion_tokens", "max_tokens"):
-        if body.get(field) is not None:
-            return field
-    return None
 
 
 def _generations(body: dict[str, Any]) -> int:
@@ -125,9 +123,9 @@ def text_bytes(call: Call) -> int:
 
 def _bytes_in(value: object) -> int:
     if isinstance(value, str):
-        return 0 if value.startswith("data:") else len(value.encode())
+        return len(value.encode())
     if isinstance(value, dict):
-        return sum(_bytes_in(part) for part in value.values())
+        return sum(_bytes_in(part) for name, part in value.items() if name not in MEDIA)
     if isinstance(value, list):
         # A list of token ids: an id stands for at most four bytes of the limit, as a token does.
         return sum(4 if isinstance(part, int) else _bytes_in(part) for part in value)
@@ -143,10 +141,14 @@ def engine_body(call: Call, engine_model: str, output_max: int | None, output_de
     body["model"] = engine_model
     if call.stream:
         body["stream_options"] = {"include_usage": True}
-    if call.output_tokens is None:
-        if output_default is not None:
-            body["max_tokens"] = output_default
-    elif output_max is not None and call.output_tokens > output_max:
-        body.pop("max_completion_tokens", None)
-        body["max_tokens"] = output_max
+    wanted = output_default if call.output_tokens is None else call.output_tokens
+    if output_max is not None and wanted is not None and wanted > output_max:
+        wanted = output_max
+    named = [field for field in OUTPUT_FIELDS if field in body]
+    # Two of them, or one that is null, are read differently by different engines: then one of ours stands for both.
+    if wanted != call.output_tokens or len(named) != (call.output_tokens is not None):
+        for field in named:
+            del body[field]
+        if wanted is not None:
+            body["max_tokens"] = wanted
     return orjson.dumps(body)

@@ -1,14 +1,15 @@
 """The engine's part of one call: a slot, the engine on it, its answer; and another replica while nothing was delivered."""
 
+import asyncio
 from collections.abc import Sequence
 
 from backends.client import Answer
-from backends.failures import EngineBroke, EngineSpokeNonsense, EngineUnreachable
+from backends.failures import EngineBroke, EngineSpokeNonsense, EngineTimedOut, EngineUnreachable
 from backends.fleet import Replica
 from backends.slot import Slot
 from gateway.api.call import Call, engine_body
 from gateway.api.exchange import Exchange
-from gateway.api.faults import EngineFailed, EngineOverloaded, raise_status
+from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused, raise_status
 from gateway.api.order import Order
 from gateway.api.progress import Progress
 from gateway.api.relay import StreamRelay, read_all, relay_whole
@@ -50,7 +51,7 @@ class Delivery:
         except TimeoutError:
             if self._relay is None or not self._progress.output_began:
                 raise TotalTimedOut(seconds) from None
-            await self._relay.cut_as_length()
+            self._relay.cut_as_length()
 
     async def _attempts(self, slot: Slot) -> None:
         while True:
@@ -75,14 +76,29 @@ class Delivery:
         body = engine_body(self._call, replica.engine_model, self._order.output_max, self._order.output_default)
         with self._house.engines.open(replica, self._call.endpoint.path, body, _HEADERS) as answer:
             try:
-                await answer.start()
+                await self._start(answer)
                 if answer.status != 200:
                     raise_status(answer.status, await read_all(answer))
                 await self._relay_answer(answer)
-            except Exception as failure:
+            except (*_ELSEWHERE, EngineTimedOut) as failure:
                 self._house.engine_failed(replica, failure, answer.status)
                 raise
+            except EngineRefused as refused:
+                self._house.readiness.called(replica.id, refused.status)
+                raise
             self._house.readiness.called(replica.id, 200)
+
+    async def _start(self, answer: Answer) -> None:
+        """A stream has to begin in time. An answer that is not streamed begins with its last token: only the total limits it."""
+        if self._relay is None:
+            await answer.start()
+            return
+        seconds = self._house.settings.first_byte_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                await answer.start()
+        except TimeoutError:
+            raise EngineTimedOut(self._progress.replica or "the engine", "first_byte", seconds) from None
 
     async def _replica(self, slot: Slot) -> Replica:
         asked_ms = self._exchange.elapsed_ms()

@@ -6,6 +6,7 @@ from gateway.api.call import Asked, Endpoint
 from gateway.errors import Refusal
 
 IMAGE_PARTS = frozenset({"image_url", "input_image", "image"})
+ADDRESSED = ("image_url", "video_url", "audio_url", "image", "file_url")
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
 
@@ -21,10 +22,22 @@ def _messages(body: dict[str, Any]) -> Asked:
             raise _wrong(index, ".role", f"one of {', '.join(sorted(ROLES))}")
         content = message.get("content")
         if isinstance(content, list):
-            images += sum(isinstance(part, dict) and part.get("type") in IMAGE_PARTS for part in content)
+            images += sum([_image(index, part) for part in content])
         elif content is not None and not isinstance(content, str):
             raise _wrong(index, ".content", "a string, a list of parts, or null")
     return Asked(prompts=1, images=images)
+
+
+def _image(index: int, part: object) -> bool:
+    """Whether a part is an image. What names an address is refused: the engine would connect to it."""
+    if not isinstance(part, dict):
+        return False
+    for name in ADDRESSED:
+        found = part.get(name)
+        url = found.get("url") if isinstance(found, dict) else found
+        if url is not None and not (isinstance(url, str) and url.startswith("data:")):
+            raise _wrong(index, f".content: {name}", "a data: URL; addresses are not fetched here")
+    return part.get("type") in IMAGE_PARTS
 
 
 def _wrong(index: int, field: str, must_be: str) -> Refusal:

@@ -45,29 +45,28 @@ class Exchange:
     def elapsed_ms(self) -> int:
         return (time.monotonic_ns() - self.started_ns) // 1_000_000
 
-    def answer(self, status: int, headers: Headers, body: bytes, *, closes: bool = False) -> None:
+    def answer(self, status: int, headers: Headers, body: bytes) -> None:
         """A whole answer. Raises: ClientGone when nobody is there to take it."""
         if self.line.is_gone():
             raise ClientGone
         self.committed = True
-        self.line.answer(status, [*headers, *self.receipt], body, closes=closes)
+        self.line.answer(status, [*headers, *self.receipt], body)
 
     def refuse(self, refusal: Refusal) -> None:
         """An error: a status while none has left, else a frame in the stream and its end."""
         if self.committed:
             if self._warm is not None:
                 self._warm.stop()
-            self._put(b"data: " + refusal.body() + b"\n\ndata: [DONE]\n\n", last=True)
+            self.put(b"data: " + refusal.body() + b"\n\ndata: [DONE]\n\n", last=True)
         else:
-            # A client that is still sending its body is told that we stop listening.
-            self.answer(refusal.status, [JSON, *refusal.headers()], refusal.body(), closes=refusal.status == 413)
+            self.answer(refusal.status, [JSON, *refusal.headers()], refusal.body())
 
-    async def begin_output(self, data: bytes, *, last: bool = False) -> None:
+    def begin_output(self, data: bytes, *, last: bool = False) -> None:
         """The first bytes of an answer that is streamed. Raises: ClientGone."""
         if self._warm is not None:
             self._warm.stop()
         self.open_stream()
-        await self.write(data, last=last)
+        self.put(data, last=last)
 
     def open_stream(self) -> None:
         """Status 200 and the stream's headers, once."""
@@ -77,11 +76,15 @@ class Exchange:
 
     async def write(self, data: bytes, *, last: bool = False) -> None:
         """Waits while the client is slow. Raises: ClientGone."""
-        self._put(data, last=last)
+        self.put(data, last=last)
+        await self.drained()
+
+    async def drained(self) -> None:
         if self.line.is_congested:
             await self.line.drained()
 
-    def _put(self, data: bytes, *, last: bool) -> None:
+    def put(self, data: bytes, *, last: bool = False) -> None:
+        """Without waiting. Raises: ClientGone."""
         if self.line.is_gone():
             raise ClientGone
         self.line.write(data, last=last)

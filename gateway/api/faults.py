@@ -15,14 +15,15 @@ class EngineOverloaded(Exception):
 
 
 class EngineFailed(Exception):
-    """The engine answered with a 5xx of its own: another replica may do better."""
+    """The engine answered with a status or a type that is its own fault: another replica may do better. Its words are not kept:
+    engines quote prompts, and these errors are logged."""
 
 
 class EngineRefused(Exception):
     """The engine says that the request is wrong (4xx): the client's to mend."""
 
     def __init__(self, status: int, message: str, param: str | None) -> None:
-        super().__init__(message)
+        super().__init__(f"the engine refused the request with status {status}")
         self.status, self.message, self.param = status, message, param
 
 
@@ -30,10 +31,10 @@ def raise_status(status: int, body: bytes) -> None:
     """For an answer that is not 200. Raises: EngineOverloaded, EngineFailed, EngineRefused."""
     message, param = _message(body)
     if status in (429, 503):
-        raise EngineOverloaded(message)
+        raise EngineOverloaded(f"status {status}")
     # 401, 403 and 404 mean that our fleet file is wrong, not the client's request.
     if status >= 500 or status in (401, 403, 404) or status < 400:
-        raise EngineFailed(f"status {status}: {message}")
+        raise EngineFailed(f"status {status}")
     raise EngineRefused(status, message, param)
 
 

@@ -10,6 +10,9 @@ from gateway.api.call import Call, Endpoint, text_bytes
 from gateway.errors import Refusal
 from models.catalogue import Catalogue, Model
 
+# OpenAI's default of `max_tokens` for /v1/completions.
+COMPLETION_TOKENS = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Dish:
@@ -116,8 +119,11 @@ def _output_max(plan: Plan, context: int | None, body_bytes: int) -> int | None:
 
 
 def _output_default(plan: Plan, context: int | None, endpoint: Endpoint) -> int | None:
-    """Chat engines fill the context when nothing is asked for: the plan's limit has to be written in where it is below that."""
+    """Chat engines fill the context when nothing is asked for: the plan's limit has to be written in where it is below that.
+    A text completion is 16 tokens then, as OpenAI has it; some engines would write on without end."""
+    if not endpoint.chat:
+        return COMPLETION_TOKENS
     limit = plan.envelope.output_tokens_max
-    if limit is None or not endpoint.chat or (context is not None and limit >= context):
+    if limit is None or (context is not None and limit >= context):
         return None
     return limit

@@ -87,9 +87,10 @@ class StreamRelay:
     async def _begin(self, out: bytes) -> None:
         self._progress.first_byte_ms = self._exchange.elapsed_ms()
         self._progress.status = 200
-        await self._exchange.begin_output(b"".join([*self._held, out]))
+        self._exchange.begin_output(b"".join([*self._held, out]))
         self._progress.output_began = True
         self._held.clear()
+        await self._exchange.drained()
 
     async def _end(self, owed: bytes) -> None:
         if self._progress.output_began:
@@ -97,10 +98,11 @@ class StreamRelay:
         else:
             # Finished without a word: the client gets it as it is, and pays nothing.
             self._progress.empty, self._progress.status = True, 200
-            await self._exchange.begin_output(b"".join([*self._held, owed]), last=True)
+            self._exchange.begin_output(b"".join([*self._held, owed]), last=True)
         self._progress.answered = True
 
-    async def cut_as_length(self) -> None:
-        """Our own total time-out after output: end the stream properly, with `finish_reason` "length"."""
-        await self._exchange.write(self._reader.last_words() + DONE, last=True)
+    def cut_as_length(self) -> None:
+        """Our own total time-out after output: end the stream properly, with `finish_reason` "length". A client that does not
+        read is not waited for."""
+        self._exchange.put(self._reader.last_words() + DONE, last=True)
         self._progress.answered = True

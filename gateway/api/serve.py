@@ -28,9 +28,10 @@ async def serve_call(house: House, endpoint: Endpoint, exchange: Exchange) -> No
 
 
 async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
+    caller = await who.identify(house, exchange)  # first: who has no key makes us read nothing
     raw = await read_body(exchange.receive, exchange.headers, house.settings.body_limit_bytes)
     call = read_call(endpoint, parse_object(raw), len(raw))
-    caller, order = await _order(house, exchange, call)
+    caller, order = await _order(house, exchange, call, caller)
     with house.queue.slot(order.model.id, exchange.request_id, caller.plan.service_class) as slot:
         slot.try_now(lambda: house.preference(order.model.id))  # leaves in one write with the admit
         hold = await _hold(house, exchange, call, order, caller)
@@ -40,10 +41,9 @@ async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
                 await Delivery(house, exchange, call, order, progress).run(slot)
 
 
-async def _order(house: House, exchange: Exchange, call: Call) -> tuple[Caller, Order]:
-    """Who asks and what for. A no is said on a snapshot of at most a second: the gate, which would find an old one out, is
+async def _order(house: House, exchange: Exchange, call: Call, caller: Caller) -> tuple[Caller, Order]:
+    """What the call comes to. A no is said on a snapshot of at most a second: the gate, which would find an old one out, is
     never asked by a call that is refused before it."""
-    caller = await who.identify(house, exchange)
     try:
         return caller, _agree(house, exchange, call, caller)
     except (KeyRefused, Refusal):

@@ -36,7 +36,7 @@ class StreamReader:
     _finished: set[int] = field(default_factory=set)
 
     def feed(self, data: bytes) -> bytes:
-        """Raises: StreamBroke on an error frame (its text is the exception's) or on a frame over the limit."""
+        """Raises: StreamBroke on an error frame or on a frame over the limit."""
         if self._tail:
             data = self._tail + data
         whole, self._tail = _whole_frames(data)
@@ -149,8 +149,8 @@ def _raise_error_in(chunk: dict[str, Any]) -> None:
     """Errors inside a stream come as {"error": {...}}, or from older engines as {"object": "error", "message": ...}."""
     error = chunk.get("error") or (chunk if chunk.get("object") == "error" else None)
     if error:
-        message = error.get("message") if isinstance(error, dict) else error
-        raise StreamBroke(str(message)[:500])
+        # Its words are not kept: engines quote prompts, and this is logged.
+        raise StreamBroke("the engine sent an error instead of output")
 
 
 def _has_output(choice: dict[str, Any]) -> bool:

@@ -86,9 +86,9 @@ def test_a_stream_that_ends_unfinished_is_broken(stream: bytes) -> None:
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (b'data: {"error": {"message": "CUDA out of memory", "code": 500}}\n\n', "CUDA"),
-        (b'data: {"object":"error","message":"boom","type":"x"}\n\n', "boom"),
-        (b'data: {"error":"plain"}\n\n', "plain"),
+        (b'data: {"error": {"message": "CUDA out of memory", "code": 500}}\n\n', "sent an error"),
+        (b'data: {"object":"error","message":"boom","type":"x"}\n\n', "sent an error"),
+        (b'data: {"error":"plain"}\n\n', "sent an error"),
         (b"data: {nonsense\n\n", "not JSON"),
         (b"data: []\n\n", "not an object"),
     ],
