@@ -44,6 +44,7 @@ class Drain:
             cut = [task for task in self._tasks if task is not None]
             for task in cut:
                 task.cancel()
-            await asyncio.wait(cut, timeout=2.0)
+            if cut:  # the last one may have ended in the instant that the time was over
+                await asyncio.wait(cut, timeout=2.0)
             return len(cut)
         return 0

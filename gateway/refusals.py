@@ -19,6 +19,8 @@ from gateway.limits.refusals import GateClosed, QuotaUsedUp, RateExceeded, TooMa
 from models.catalogue import ModelUnknown
 
 _RETRY_SECONDS = 2
+# A name may be as long as a body; said back in full, and escaped, it would be longer still.
+NAME_SHOWN = 80
 
 
 def refusal_of(error: BaseException, now_ms: int) -> Refusal:
@@ -62,10 +64,9 @@ def _engine_broke(_: Any) -> Refusal:
     )
 
 
-def _timed_out(error: Any) -> Refusal:
-    return Refusal(
-        504, f"The engine did not answer in time. Nothing was billed. ({error})", kind="server_error", code="engine_timeout"
-    )
+def _timed_out(_: Any) -> Refusal:
+    """Without the error's own words, which name the engine's address: they are for the log."""
+    return Refusal(504, "The engine did not answer in time. Nothing was billed.", kind="server_error", code="engine_timeout")
 
 
 def _unauthorised(error: Any) -> Refusal:
@@ -125,7 +126,7 @@ def _unknown_model(error: ModelUnknown) -> Refusal:
     near = f" Did you mean {', '.join(error.near)}?" if error.near else ""
     return Refusal(
         404,
-        f"The model {error.name!r} does not exist here.{near} GET /v1/models lists those that do.",
+        f"The model {error.name[:NAME_SHOWN]!r} does not exist here.{near} GET /v1/models lists those that do.",
         code="model_not_found",
         param="model",
     )

@@ -1,7 +1,7 @@
 """Where a call comes from: the peer, or what a trusted proxy says of it."""
 
 from collections.abc import Sequence
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 Network = IPv4Network | IPv6Network
 
@@ -23,7 +23,12 @@ def client_address(peer: str, forwarded_for: bytes | None, trusted: Sequence[Net
 
 
 def _is_within(address: str, trusted: Sequence[Network]) -> bool:
-    return _is_address(address) and any(ip_address(address) in network for network in trusted)
+    if not _is_address(address):
+        return False
+    parsed: IPv4Address | IPv6Address = ip_address(address)
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:  # how IPv4 peers look on a socket that takes both
+        parsed = parsed.ipv4_mapped
+    return any(parsed in network for network in trusted)
 
 
 def _is_address(text: str) -> bool:

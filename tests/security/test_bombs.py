@@ -1,0 +1,108 @@
+"""Input made to be dear: nested, wide, dripping, huge, sent by somebody without a key."""
+
+import contextlib
+import time
+from typing import Any
+
+import httpx2
+import pytest
+
+from gateway.access.keys import mint
+from gateway.api.body import parse_object, read_body
+from gateway.errors import Refusal
+from tests.security.attacker import CHAT, HI, chat, connect, head
+from tests.support.gateway import Customer, Running, Town
+from tests.support.stream import open_holds
+
+WRONG_COUNTS: list[Any] = [0, -1, 1.0, True, "4", 2**31, 10**18, [1], {}]
+
+
+def post(gateway: Running, customer: Customer, body: bytes) -> httpx2.Response:
+    return httpx2.post(gateway.url + CHAT, headers=customer.headers, content=body, timeout=20)
+
+
+def test_numbers_and_depths_of_any_size_are_the_clients_mistake(faregate: Town, gateway: Running) -> None:
+    customer = faregate.key("free")
+    huge = b"1" * 5000
+    bodies = [
+        b'{"n":' + huge + b"}",
+        b'{"x\\u0022":1,"n":' + huge + b"}",
+        b'{"n":1e999}',
+        b'{"n":NaN}',
+        b"[" * 100_000,
+        b'{"a":' * 2000 + b"1" + b"}" * 2000,
+        b'{"model":"\\ud800"}',
+        *(chat(n=count) for count in WRONG_COUNTS),
+        *(chat(max_tokens=count) for count in (0, -5, 1.5, False, "9", 2**40)),
+        chat(best_of=50),
+    ]
+    for body in bodies:
+        assert post(gateway, customer, body).status_code == 400, body[:60]
+    assert open_holds(faregate.redis_url) == 0
+
+
+def test_255_levels_are_the_clients_mistake_too(faregate: Town, gateway: Running) -> None:
+    customer = faregate.key("free")
+    assert post(gateway, customer, b'{"a":' * 300 + b"1" + b"}" * 300).status_code == 400
+
+
+@pytest.mark.parametrize("field", ["role", "type"])
+def test_a_list_where_a_word_belongs_is_the_clients_mistake(faregate: Town, gateway: Running, field: str) -> None:
+    message = {"role": [], "content": "x"} if field == "role" else {"role": "user", "content": [{"type": [], "text": "x"}]}
+    assert post(gateway, faregate.key("free"), chat(messages=[message])).status_code in (200, 400)
+
+
+def test_a_million_objects_do_not_stop_the_loop() -> None:
+    """The check for repeated keys builds everything again in Python: 7 MB of small objects cost a second of everybody's time."""
+    raw = b'{"x\\u0022":[' + b'{"":0},' * 1_000_000 + b"{}]}"
+    began = time.process_time()
+    with contextlib.suppress(Refusal):
+        parse_object(raw)
+    assert time.process_time() - began < 0.3
+
+
+def test_a_long_model_name_is_not_sent_back(faregate: Town, gateway: Running) -> None:
+    customer = faregate.key("free")
+    answer = post(gateway, customer, chat(model="\x01\U000e0001" * 100_000))
+    assert answer.status_code == 404
+    assert len(answer.content) < 2000
+
+
+def test_a_long_repeated_key_is_not_sent_back(faregate: Town, gateway: Running) -> None:
+    customer = faregate.key("free")
+    key = b'"' + b"k" * 200_000 + b'"'
+    answer = post(gateway, customer, b"{" + key + b":1," + key + b":2}")
+    assert answer.status_code == 400
+    assert len(answer.content) < 2000
+
+
+def test_who_has_no_key_is_told_before_the_body_is_read(gateway: Running) -> None:
+    """Else anyone fills memory with 32 MiB a connection, and stops the loop for seconds with JSON that is dear to check."""
+    with connect(gateway) as client:
+        client.sendall(head(None, "content-length: 30000000", "expect: 100-continue"))
+        client.settimeout(2)
+        assert client.recv(4096).startswith(b"HTTP/1.1 401")
+
+
+async def test_a_body_in_many_small_pieces_costs_what_it_weighs() -> None:
+    """8,000 pieces of 512 bytes; by a copy of the whole for each this took over a second of the loop."""
+    pieces = [b" " * 512] * 8000
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": pieces.pop(), "more_body": bool(pieces)}
+
+    began = time.process_time()
+    await read_body(receive, {}, 32 * 1024 * 1024)
+    assert time.process_time() - began < 0.25
+
+
+def test_a_crowd_of_guessed_keys_is_slowed_down_and_not_said_back(faregate: Town) -> None:
+    gateway = faregate.gateway()
+    guesses = [mint() for _ in range(55)]
+    with httpx2.Client(base_url=gateway.url) as client:
+        answers = [
+            client.post(CHAT, headers={"authorization": f"Bearer {guess}"}, json={"model": "x", "messages": HI})
+            for guess in guesses
+        ]
+    assert [answer.status_code for answer in answers] == [401] * 50 + [429] * 5
+    assert not any(guess in answer.text for guess, answer in zip(guesses, answers, strict=True))
