@@ -50,8 +50,14 @@ class _Server(uvicorn.Server):
 
 async def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises: PortTaken, and what the wiring raises."""
-    public_socket = _listen(settings.host, settings.port, "FAREGATE_PORT")
-    ops_socket = _listen(settings.ops_host, settings.ops_port, "FAREGATE_OPS_PORT")
+    with (
+        _listen(settings.host, settings.port, "FAREGATE_PORT") as public_socket,
+        _listen(settings.ops_host, settings.ops_port, "FAREGATE_OPS_PORT") as ops_socket,
+    ):
+        await _run(settings, public_socket, ops_socket)
+
+
+async def _run(settings: Settings, public_socket: socket.socket, ops_socket: socket.socket) -> None:
     async with open_house(settings) as house:
         public, ops = _server(Front(house), settings), _server(ops_app(house), settings)
         told = asyncio.Event()

@@ -14,6 +14,8 @@ from gateway.errors import envelope
 from gateway.line import LINE, Line
 
 LINGER_SECONDS = 1.0
+# The worst honest framing: a head and an end for each chunk of one byte, 6 bytes, beside the byte itself.
+FRAMING_BYTES_MAX = 8
 
 
 class _HeadersTooLarge(Exception):
@@ -58,7 +60,7 @@ class FrontProtocol(HttpToolsProtocol):
         self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._header_bytes = 0
+        self._header_bytes = self._framing_bytes = self._body_bytes = 0
         self._in_headers = True
         self._deaf = False
         self._header_timer: asyncio.TimerHandle | None = None
@@ -89,6 +91,8 @@ class FrontProtocol(HttpToolsProtocol):
             if self._header_timer is None:
                 self._expect_headers()
             self._header_bytes += len(data)
+        else:
+            self._framing_bytes += len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserError as error:
@@ -97,8 +101,8 @@ class FrontProtocol(HttpToolsProtocol):
             # One read may bring headers and body together; only headers that are still not complete count in full.
             if self._in_headers and self._header_bytes > self.header_limit_bytes:
                 self._refuse_headers()
-            elif self._body_is_awaited and self._body_timer is None:
-                self._body_timer = self.loop.call_later(self.body_seconds, self._body_too_slow)
+            elif self._body_is_awaited:
+                self._watch_body()
 
     def on_message_begin(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
@@ -126,7 +130,8 @@ class FrontProtocol(HttpToolsProtocol):
             raise _HeadersTooLarge
         if self.parser.should_upgrade():
             raise _Upgrade
-        self._header_bytes = 0  # from here on it counts trailers
+        # From here on trailers are counted, whole ones by their own bytes, a growing one by what is no body.
+        self._header_bytes = self._framing_bytes = self._body_bytes = 0
         self._headers_arrived()
         scope, version, url = self.scope, self.parser.get_http_version(), httptools.parse_url(self.url)
         path = url.path.decode("ascii")
@@ -149,6 +154,17 @@ class FrontProtocol(HttpToolsProtocol):
         )
         self._start_asgi_task(self.cycle, self.app)
         self._body_is_awaited = True
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def _watch_body(self) -> None:
+        """What comes beside a body is chunk heads and trailers: a few bytes a chunk, and a trailer has a header's limit."""
+        if self._body_timer is None:
+            self._body_timer = self.loop.call_later(self.body_seconds, self._body_too_slow)
+        if self._framing_bytes > self.header_limit_bytes + FRAMING_BYTES_MAX * self._body_bytes:
+            self._refuse_headers()
 
     def on_message_complete(self) -> None:
         super().on_message_complete()

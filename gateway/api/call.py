@@ -117,19 +117,23 @@ def _wrong(field: str, must_be: str) -> Refusal:
 
 
 def text_bytes(call: Call) -> int:
-    """Bytes of text in the input, without images: what a plan's input limit is checked against."""
-    return sum(_bytes_in(call.body[field]) for field in ("messages", "prompt", "tools", "suffix") if field in call.body)
+    """Bytes of all that an engine may put into the prompt: the whole body as we write it, less the images' data."""
+    whole = len(orjson.dumps(call.body))
+    messages = call.body.get("messages")
+    return whole - (sum([_media_bytes(message.get("content")) for message in messages]) if isinstance(messages, list) else 0)
 
 
-def _bytes_in(value: object) -> int:
-    if isinstance(value, str):
-        return len(value.encode())
-    if isinstance(value, dict):
-        return sum(_bytes_in(part) for name, part in value.items() if name not in MEDIA)
-    if isinstance(value, list):
-        # A list of token ids: an id stands for at most four bytes of the limit, as a token does.
-        return sum(4 if isinstance(part, int) else _bytes_in(part) for part in value)
-    return 0
+def _media_bytes(content: object) -> int:
+    """Data in a message's parts that no engine reads as text: data: URLs, and sound in base64."""
+    if not isinstance(content, list):
+        return 0
+    found = 0
+    for part in content:
+        for name, value in part.items() if isinstance(part, dict) else ():
+            data = (value.get("url") or value.get("data")) if isinstance(value, dict) else value
+            if name in MEDIA and isinstance(data, str):
+                found += len(data)
+    return found
 
 
 def engine_body(call: Call, engine_model: str, output_max: int | None, output_default: int | None) -> bytes:

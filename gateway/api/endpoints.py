@@ -5,8 +5,8 @@ from typing import Any
 from gateway.api.call import Asked, Endpoint
 from gateway.errors import Refusal
 
-IMAGE_PARTS = frozenset({"image_url", "input_image", "image"})
-ADDRESSED = ("image_url", "video_url", "audio_url", "image", "file_url")
+IMAGE_PARTS = ("image_url", "input_image", "image")
+ADDRESSED = frozenset({"image_url", "video_url", "audio_url", "image", "file_url"})
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
 
@@ -18,7 +18,8 @@ def _messages(body: dict[str, Any]) -> Asked:
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             raise _wrong(index, "", "an object with role and content")
-        if message.get("role") not in ROLES:
+        role = message.get("role")
+        if not isinstance(role, str) or role not in ROLES:
             raise _wrong(index, ".role", f"one of {', '.join(sorted(ROLES))}")
         content = message.get("content")
         if isinstance(content, list):
@@ -32,12 +33,16 @@ def _image(index: int, part: object) -> bool:
     """Whether a part is an image. What names an address is refused: the engine would connect to it."""
     if not isinstance(part, dict):
         return False
-    for name in ADDRESSED:
-        found = part.get(name)
+    is_image = part.get("type") in IMAGE_PARTS
+    for name in ADDRESSED & part.keys():
+        found = part[name]
         url = found.get("url") if isinstance(found, dict) else found
-        if url is not None and not (isinstance(url, str) and url.startswith("data:")):
+        if url is None:
+            continue
+        if not (isinstance(url, str) and url.startswith("data:")):
             raise _wrong(index, f".content: {name}", "a data: URL; addresses are not fetched here")
-    return part.get("type") in IMAGE_PARTS
+        is_image = is_image or name in IMAGE_PARTS  # engines take it for one without its type too
+    return is_image
 
 
 def _wrong(index: int, field: str, must_be: str) -> Refusal:

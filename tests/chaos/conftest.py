@@ -47,7 +47,13 @@ class Ground:
                 "holds": {key: client.hgetall(key) for key in client.scan_iter("{s*}:holds:*")},
                 "slots": {key: client.hgetall(key) for key in client.scan_iter("{p:*}:slots")},
                 "not_in_ledger": [
-                    (key, entry, fields["id"], client.get(key.replace(":ev", ":wm")), client.hgetall(key.replace(":ev", ":epoch")))
+                    (
+                        key,
+                        entry,
+                        fields["id"],
+                        client.get(key.replace(":ev", ":wm")),
+                        client.hgetall(key.replace(":ev", ":epoch")),
+                    )
                     for key in client.scan_iter("{s*}:ev")
                     for entry, fields in client.xrange(key)
                     if fields["id"] not in ledger

@@ -22,7 +22,6 @@ from billing.plans import DEFAULT_PLANS, Envelope, Plan, row_from_plan
 from billing.seed import seed
 from billing.tables import plans, staged_jobs
 from gateway.access.issue import Terms, issue_key, revoke_key
-from gateway.local.ports import free_port
 
 PEPPER = "test-pepper-test-pepper-test-pepper"
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +41,13 @@ class Running:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def listens(self) -> bool:
+        """Whether it has said where; the ports are then known."""
+        for line in self.lines():
+            if line["event"] == "serving":
+                self.port, self.ops_port = line["port"], line["ops_port"]
+        return self.port != 0 and _answers(self.port)
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
@@ -116,12 +122,12 @@ class Town:
         finally:
             engine.dispose()
 
-    def environment(self, port: int, ops_port: int, extra: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith("FAREGATE_")},
             "DATABASE_URL": self.database_url, "REDIS_URL": self.redis_url, "FAREGATE_KEY_PEPPER": PEPPER,
-            "FAREGATE_FLEET_FILE": str(self.folder / "fleet.toml"), "FAREGATE_PORT": str(port),
-            "FAREGATE_OPS_PORT": str(ops_port), "PYTHONWARNINGS": "error", **extra,
+            "FAREGATE_FLEET_FILE": str(self.folder / "fleet.toml"), "FAREGATE_PORT": "0",
+            "FAREGATE_OPS_PORT": "0", "PYTHONWARNINGS": "error", **extra,
         }  # fmt: skip
 
     def gateway(self, **settings: Any) -> Running:
@@ -129,7 +135,7 @@ class Town:
         if self.standing is not None and not settings:
             return self.standing
         running = self._start("serve", settings)
-        wait_for(lambda: running.process.poll() is not None or _answers(running.port), 20)
+        wait_for(lambda: running.process.poll() is not None or running.listens(), 20)
         assert running.process.poll() is None, running.log.read_text()
         return running
 
@@ -137,15 +143,14 @@ class Town:
         return self._start("worker", settings)
 
     def _start(self, command: str, settings: Mapping[str, Any]) -> Running:
-        port, ops_port = free_port(), free_port()
         log = self.folder / f"{command}-{len(self.processes)}.log"
         extra = {f"FAREGATE_{name.upper()}": str(value) for name, value in settings.items()}
         with log.open("wb") as out:
             process = subprocess.Popen(
                 [sys.executable, "-m", "gateway.cli", command], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
-                env=self.environment(port, ops_port, extra), start_new_session=True,
+                env=self.environment(extra), start_new_session=True,
             )  # fmt: skip
-        running = Running(process, port, ops_port, log)
+        running = Running(process, 0, 0, log)
         self.processes.append(running)
         return running
 
