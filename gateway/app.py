@@ -47,6 +47,14 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """A client that does not read what was written to it would keep the process until it pleases to close."""
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        await asyncio.sleep(0)
+
 
 async def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises: PortTaken, and what the wiring raises."""

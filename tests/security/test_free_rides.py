@@ -129,3 +129,12 @@ def test_long_answers_that_are_not_streamed_do_not_take_the_engine_from_everyone
     for _ in range(3):
         post(gateway, slow, CHAT, messages=steered(delay_ms=600))
     assert post(gateway, other, CHAT, messages=HI).status_code == 200
+
+
+def test_a_client_that_stops_reading_does_not_keep_the_process(faregate: Town) -> None:
+    """It did, for good: what had been written to it was waiting to leave."""
+    gateway, customer = faregate.gateway(drain_seconds=0.3), faregate.key()
+    with send(gateway, customer, chat(stream=True, messages=steered(chunks=20_000, text="y" * 1000)), 4096):
+        wait_for(lambda: open_holds(faregate.redis_url) == 1)
+        time.sleep(0.3)
+        assert gateway.stop(8) == 0
