@@ -2,7 +2,8 @@
 
 | state     | a call succeeded | a fault of the replica                | time                                       |
 | --------- | ---------------- | ------------------------------------- | ------------------------------------------ |
-| closed    | closed, count 0  | count + 1; the third in a row: open   |                                            |
+| closed    | closed, count 0  | count + 1; the third in a row: open,  |                                            |
+|           |                  | unless all were of one account's calls |                                            |
 | open      | open (a late one)| open                                  | after the pause: half open, one call tries |
 | half open | closed           | open, and the pause doubles           | a try that never reported: one more        |
 """
@@ -29,6 +30,7 @@ class Breaker:
 
     state: State = State.CLOSED
     faults: int = 0
+    blamed_by: frozenset[str] = frozenset()
     pause_seconds: float = FIRST_PAUSE_SECONDS
     since: float = 0.0
 
@@ -53,13 +55,14 @@ def after_success(breaker: Breaker) -> Breaker:
     return breaker if breaker.state is State.OPEN else Breaker()
 
 
-def after_fault(breaker: Breaker, now: float) -> Breaker:
+def after_fault(breaker: Breaker, now: float, account: str = "") -> Breaker:
+    """`account`: whose call it was, when the call itself may be to blame; three bad requests of one customer close nothing."""
     if breaker.state is State.OPEN:
         return breaker
     if breaker.state is State.HALF_OPEN:
         pause = min(breaker.pause_seconds * 2, LONGEST_PAUSE_SECONDS)
         return replace(breaker, state=State.OPEN, pause_seconds=pause, since=now)
-    faults = breaker.faults + 1
-    if faults < FAULTS_TO_OPEN:
-        return replace(breaker, faults=faults)
-    return Breaker(State.OPEN, faults, FIRST_PAUSE_SECONDS, now)
+    faults, blamed_by = breaker.faults + 1, breaker.blamed_by | {account}
+    if faults < FAULTS_TO_OPEN or (len(blamed_by) == 1 and account):
+        return replace(breaker, faults=faults, blamed_by=blamed_by)
+    return Breaker(State.OPEN, faults, blamed_by, FIRST_PAUSE_SECONDS, now)

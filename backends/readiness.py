@@ -49,11 +49,14 @@ class Readiness:
         is_begun = known.breaker.state is State.HALF_OPEN and now - known.breaker.since < TRY_SECONDS
         return Standing.TRIAL if is_begun or may_try(known.breaker, now) else Standing.BROKEN
 
-    def called(self, replica_id: str, outcome: BaseException | int) -> None:
-        """How a call ended: a status of the engine's, or what was raised. An abort or a cancellation tells nothing."""
+    def called(self, replica_id: str, outcome: BaseException | int, account: str = "") -> None:
+        """How a call ended: a status of the engine's, or what was raised. An abort or a cancellation tells nothing.
+
+        `account`: whose it was; left out for a fault that no request can cause.
+        """
         if is_fault(outcome):
             known = self._of(replica_id)
-            known.breaker = after_fault(known.breaker, self._now())
+            known.breaker = after_fault(known.breaker, self._now(), account)
         elif isinstance(outcome, int) and replica_id in self._known:
             known = self._of(replica_id)
             known.breaker = after_success(known.breaker)

@@ -147,7 +147,9 @@ class Slot:
         self, reply: asyncio.Future[Any], asked: list[str | int], answer: asyncio.Future[str | None], may_lease: bool
     ) -> None:
         if reply.cancelled() or reply.exception() is not None:
-            # The count of unanswered questions stays up: this one may have been understood.
+            # The count of unanswered questions stays up: this one may have been understood. Unless it was never sent.
+            if not reply.cancelled() and getattr(reply.exception(), "maybe_sent", True) is False:
+                self._unanswered -= 1
             self._fail(answer, None if reply.cancelled() else reply.exception())
             return
         self._unanswered -= 1

@@ -15,7 +15,7 @@ from gateway.api.own_key import describe_key
 from gateway.api.who import identify
 from gateway.errors import Refusal
 from gateway.health import readiness
-from gateway.refusals import refusal_of
+from gateway.refusals import kinds, refusal_of
 from gateway.wiring import House
 
 FREE = ("GET /v1/models", "GET /v1/models/{id}", "GET /v1/key", "GET /healthz", "GET /readyz")
@@ -25,8 +25,10 @@ SNAPSHOT_SECONDS = 1.0
 
 def free_app(house: House) -> FastAPI:
     app = FastAPI(title="Faregate", docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_exception_handler(Exception, _handler(house))
-    app.add_exception_handler(HTTPException, _handler(house))
+    # By kind: what is handled as plain `Exception` is reported as a crash as well.
+    handled: tuple[type[Exception], ...] = (HTTPException, *kinds(), Exception)
+    for kind in handled:
+        app.add_exception_handler(kind, _handler(house))
 
     async def caller_of(request: Request) -> Caller:
         exchange = Exchange(request.scope, request.receive, house.clock.new_request_id())

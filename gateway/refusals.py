@@ -23,6 +23,11 @@ _RETRY_SECONDS = 2
 NAME_SHOWN = 80
 
 
+def kinds() -> tuple[type[Exception], ...]:
+    """Every error that has words for the client."""
+    return (Refusal, QuotaUsedUp, *(kind for kind, _ in _TABLE))
+
+
 def refusal_of(error: BaseException, now_ms: int) -> Refusal:
     """An error that is not in the table is our own fault: 500, and the log has it."""
     if isinstance(error, Refusal):
@@ -142,7 +147,7 @@ def _too_many_unknown_keys(error: Any) -> Refusal:
     )
 
 
-_TABLE: tuple[tuple[type[BaseException], Callable[[Any], Refusal]], ...] = (
+_TABLE: tuple[tuple[type[Exception], Callable[[Any], Refusal]], ...] = (
     (RateExceeded, _rate),
     (TooManyOpenCalls, _concurrency),
     (GateClosed, _closed),

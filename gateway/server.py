@@ -14,6 +14,7 @@ from gateway.errors import envelope
 from gateway.line import LINE, Line
 
 LINGER_SECONDS = 1.0
+UNREAD_SECONDS = 30.0
 # The worst honest framing: a head and an end for each chunk of one byte, 6 bytes, beside the byte itself.
 FRAMING_BYTES_MAX = 8
 
@@ -183,6 +184,8 @@ class FrontProtocol(HttpToolsProtocol):
         is_sending = self._deaf or (self.cycle is not None and self.cycle.more_body)
         if not is_sending or not self._socket.can_write_eof():
             self._socket.close()
+            # A client that does not read keeps what we wrote for it in memory, but not for ever.
+            self._linger_timer = self.loop.call_later(UNREAD_SECONDS, self._socket.abort)
             return
         self._deaf = True
         self.flow.resume_reading()

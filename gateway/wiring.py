@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from backends.client import EngineClient, Patience
+from backends.failures import EngineFault, EngineUnreachable
 from backends.fleet import Fleet, Replica
 from backends.probe import watch
 from backends.queue import Queue
@@ -19,7 +20,6 @@ from billing.rebuild import Recorded, RecordSource
 from gateway.access.addresses import Network, networks
 from gateway.access.keyring import Keyring
 from gateway.access.keystore import KeyStore
-from gateway.api.faults import EngineFailed, EngineOverloaded
 from gateway.api.order import Menu
 from gateway.clock import Clock
 from gateway.drain import Drain
@@ -57,12 +57,14 @@ class House:
         order = self.readiness.prefer(self.pools.get(model, ()), self.queue.load(model))
         return [(replica.id, replica.slots) for replica in order]
 
-    def engine_failed(self, replica: Replica, failure: Exception, status: int) -> None:
-        """Note whose fault it was: only the replica's own count against it."""
-        if isinstance(failure, EngineFailed | EngineOverloaded):
-            self.readiness.called(replica.id, status if status != 200 else 502)
-        else:
+    def engine_failed(self, replica: Replica, failure: Exception, status: int, account: str) -> None:
+        """Note whose fault it was: a refused connection is the replica's; what came of a request may be the request's."""
+        if isinstance(failure, EngineUnreachable):
             self.readiness.called(replica.id, failure)
+        elif isinstance(failure, EngineFault):
+            self.readiness.called(replica.id, failure, account)
+        else:
+            self.readiness.called(replica.id, status if status >= 500 else 502, account)
         self.metrics.engine_fault(replica.id, type(failure).__name__)
         self.log.warning("engine_fault", replica=replica.id, kind=type(failure).__name__, why=str(failure)[:300])
 

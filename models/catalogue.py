@@ -76,6 +76,9 @@ class Catalogue:
         text = files("models").joinpath("catalogue.toml").read_text(encoding="utf-8") if text is None else text
         return cls(Model.model_validate(entry) for entry in tomllib.loads(text)["model"])
 
+    def knows(self, name: str) -> bool:
+        return name in self._by_name or name.lower() in self._by_name
+
     def resolve(self, name: str) -> Model:
         """Raises: ModelUnknown, with the nearest names."""
         model = self._by_name.get(name) or self._by_name.get(name.lower())

@@ -106,6 +106,10 @@ def rotate_key(connection: Connection, key_id: UUID, *, overlap: timedelta, pepp
     now = datetime.now(UTC)
     if old.state(now) != "active":
         raise KeyEnded(f"The key {old.shown} is {old.state(now)}. Create a new one instead.")
+    # Its terms have been shortened by then; a successor that inherits them would end with it.
+    successor = connection.scalar(select(keys.c.id).where(keys.c.rotated_from == key_id, keys.c.revoked_at.is_(None)))
+    if successor is not None:
+        raise KeyEnded(f"The key {old.shown} was rotated already. Rotate its successor, {successor}, instead.")
     made = _issue(connection, old.account_id, old.terms, pepper=pepper, actor=actor, rotated_from=key_id)
     ends = now + overlap
     if old.terms.expires_at is None or ends < old.terms.expires_at:

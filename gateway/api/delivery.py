@@ -49,6 +49,8 @@ class Delivery:
             with self._exchange.watched(seconds):
                 await self._attempts(slot)
         except TimeoutError:
+            if self._progress.answered:  # it came as the last bytes left
+                return
             if self._relay is None or not self._progress.output_began:
                 raise TotalTimedOut(seconds) from None
             self._relay.cut_as_length()
@@ -64,7 +66,7 @@ class Delivery:
             else:
                 return
             name = f"{self._exchange.request_id}/{self._progress.attempts + 1}"
-            slot = self._house.queue.slot(self._order.model.id, name)
+            slot = self._house.queue.slot(self._order.model.id, name, self._order.service_class)
 
     async def _attempt(self, slot: Slot) -> None:
         replica = await self._replica(slot)
@@ -81,7 +83,7 @@ class Delivery:
                     raise_status(answer.status, await read_all(answer))
                 await self._relay_answer(answer)
             except (*_ELSEWHERE, EngineTimedOut) as failure:
-                self._house.engine_failed(replica, failure, answer.status)
+                self._house.engine_failed(replica, failure, answer.status, self._order.account)
                 raise
             except EngineRefused as refused:
                 self._house.readiness.called(replica.id, refused.status)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from backends.fleet import Replica
 from billing.fare import fare
 from billing.plans import Plan
+from gateway.access.caller import Caller
 from gateway.api.call import Call, Endpoint, text_bytes
 from gateway.errors import Refusal
 from models.catalogue import Catalogue, Model
@@ -29,6 +30,7 @@ class Menu:
     def __init__(self, catalogue: Catalogue, pools: Mapping[str, Sequence[Replica]]) -> None:
         """Raises: ModelUnknown for a pool whose model is not in the catalogue."""
         self._catalogue = catalogue
+        self._served = Catalogue(catalogue.served(pools.keys()))
         self._dishes: dict[str, Dish] = {}
         for model_id, replicas in pools.items():
             model = catalogue.resolve(model_id)
@@ -38,15 +40,17 @@ class Menu:
 
     def find(self, name: str) -> Dish:
         """Raises: ModelUnknown, Refusal (404) for a model that no replica serves."""
-        dish = self._dishes.get(name) or self._dishes.get(self._catalogue.resolve(name).id)
-        if dish is None:
+        dish = self._dishes.get(name)
+        if dish is not None:
+            return dish
+        if self._catalogue.knows(name) and not self._served.knows(name):
             raise Refusal(
                 404,
                 f"The model {name!r} is not served here at present; GET /v1/models lists those that are.",
                 code="model_not_found",
                 param="model",
             )
-        return dish
+        return self._dishes[self._served.resolve(name).id]  # in other letters, or unknown: what is near is what is served
 
 
 @dataclass(slots=True)
@@ -58,11 +62,13 @@ class Order:
     fare: int
     output_max: int | None
     output_default: int | None
+    account: str
+    service_class: str
 
 
-def place(call: Call, plan: Plan, menu: Menu) -> Order:
+def place(call: Call, caller: Caller, menu: Menu) -> Order:
     """Raises: Refusal, saying which limit and what to change; ModelUnknown; FareOutOfBounds."""
-    dish = menu.find(call.model)
+    dish, plan = menu.find(call.model), caller.plan
     model = dish.model
     if not plan.opens(model.tier):
         raise Refusal(
@@ -79,6 +85,8 @@ def place(call: Call, plan: Plan, menu: Menu) -> Order:
         fare=fare(model.fare, call.generations),
         output_max=_output_max(plan, dish.context, call.body_bytes),
         output_default=_output_default(plan, dish.context, call.endpoint),
+        account=caller.account_id,
+        service_class=plan.service_class,
     )
 
 

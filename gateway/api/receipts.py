@@ -4,12 +4,24 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from gateway.api.exchange import Headers
+from gateway.limits.hold import Hold
+from gateway.limits.refusals import QuotaUsedUp
 
 DAY_SECONDS = 86_400
 
 
-def receipt(fare: int, limit: int, remaining: int, resets_at_ms: int, now_ms: int) -> Headers:
-    """`limit` -1 is unlimited: then there is no remaining to tell.
+def receipt(hold: Hold, now_ms: int) -> Headers:
+    """What an admitted call's answer says."""
+    return _headers(hold.fare, hold.limit, hold.remaining, hold.resets_at_ms, now_ms, per_minute=hold.ask.numbers.rpm)
+
+
+def refused_receipt(refused: QuotaUsedUp, now_ms: int) -> Headers:
+    """What a call that found the day's quota spent is told; it cost nothing."""
+    return _headers(0, refused.limit, refused.limit - refused.used, refused.resets_at_ms, now_ms, per_minute=-1)
+
+
+def _headers(fare: int, limit: int, remaining: int, resets_at_ms: int, now_ms: int, *, per_minute: int) -> Headers:
+    """A limit of -1 is none: then there is no remaining to tell.
 
     `RateLimit`: draft-ietf-httpapi-ratelimit-headers-11. `x-ratelimit-*`: OpenAI's names; its resets are Go durations.
     """
@@ -18,7 +30,7 @@ def receipt(fare: int, limit: int, remaining: int, resets_at_ms: int, now_ms: in
         return [*headers, (b"x-faregate-remaining", b"unlimited")]
     left = b"%d" % max(0, remaining)
     seconds = max(1, -(-(resets_at_ms - now_ms) // 1000))
-    policy, reset = _fixed(limit, resets_at_ms)
+    policy, reset = _fixed(limit, per_minute, resets_at_ms)
     return [
         *headers,
         (b"x-faregate-remaining", left),
@@ -32,8 +44,9 @@ def receipt(fare: int, limit: int, remaining: int, resets_at_ms: int, now_ms: in
 
 
 @lru_cache(maxsize=256)
-def _fixed(limit: int, resets_at_ms: int) -> tuple[bytes, bytes]:
-    return b'"daily";q=%d;w=%d' % (limit, DAY_SECONDS), utc(resets_at_ms).encode()
+def _fixed(limit: int, per_minute: int, resets_at_ms: int) -> tuple[bytes, bytes]:
+    burst = b'"burst";q=%d;w=60,' % per_minute if per_minute >= 0 else b""
+    return burst + b'"daily";q=%d;w=%d' % (limit, DAY_SECONDS), utc(resets_at_ms).encode()
 
 
 def utc(ms: int) -> str:

@@ -50,6 +50,9 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _has_answer(choice: dict[str, Any]) -> bool:
+    """Text, a call, or what was asked for instead of text: an answer of probabilities or token ids is one."""
+    if any(choice.get(part) for part in ("logprobs", "prompt_logprobs", "token_ids", "prompt_token_ids")):
+        return True
     message = choice.get("message")
     if not isinstance(message, dict):
         return bool(choice.get("text"))
@@ -94,12 +97,13 @@ class StreamRelay:
 
     async def _end(self, owed: bytes) -> None:
         if self._progress.output_began:
-            await self._exchange.write(owed, last=True)
+            self._exchange.put(owed, last=True)
         else:
             # Finished without a word: the client gets it as it is, and pays nothing.
             self._progress.empty, self._progress.status = True, 200
             self._exchange.begin_output(b"".join([*self._held, owed]), last=True)
         self._progress.answered = True
+        await self._exchange.drained()
 
     def cut_as_length(self) -> None:
         """Our own total time-out after output: end the stream properly, with `finish_reason` "length". A client that does not

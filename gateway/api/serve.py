@@ -7,11 +7,11 @@ from gateway.api.call import Call, Endpoint, read_call
 from gateway.api.delivery import Delivery
 from gateway.api.exchange import Exchange
 from gateway.api.order import Order, place
-from gateway.api.receipts import receipt
+from gateway.api.receipts import receipt, refused_receipt
 from gateway.api.settling import Settling
 from gateway.errors import Refusal
 from gateway.limits.hold import Ask, Hold
-from gateway.limits.refusals import SnapshotStale
+from gateway.limits.refusals import QuotaUsedUp, SnapshotStale
 from gateway.refusals import refusal_of
 from gateway.wiring import House
 
@@ -32,11 +32,11 @@ async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
     raw = await read_body(exchange.receive, exchange.headers, house.settings.body_limit_bytes)
     call = read_call(endpoint, parse_object(raw), len(raw))
     caller, order = await _order(house, exchange, call, caller)
-    with house.queue.slot(order.model.id, exchange.request_id, caller.plan.service_class) as slot:
+    with house.queue.slot(order.model.id, exchange.request_id, order.service_class) as slot:
         slot.try_now(lambda: house.preference(order.model.id))  # leaves in one write with the admit
-        hold = await _hold(house, exchange, call, order, caller)
+        hold, order = await _hold(house, exchange, call, order, caller)
         with hold, Settling(house, exchange, hold, call) as progress:
-            exchange.receipt += receipt(hold.fare, hold.limit, hold.remaining, hold.resets_at_ms, house.clock.now_ms())
+            exchange.receipt += receipt(hold, house.clock.now_ms())
             with exchange.kept_warm(house.settings.commit_seconds, is_on=call.stream):
                 await Delivery(house, exchange, call, order, progress).run(slot)
 
@@ -54,19 +54,19 @@ async def _order(house: House, exchange: Exchange, call: Call, caller: Caller) -
 
 
 def _agree(house: House, exchange: Exchange, call: Call, caller: Caller) -> Order:
-    order = place(call, caller.plan, house.menu)
+    order = place(call, caller, house.menu)
     who.check(house, exchange, caller, order.model.id)
     return order
 
 
-async def _hold(house: House, exchange: Exchange, call: Call, order: Order, caller: Caller) -> Hold:
-    """The fare, held; with a caller that is read anew when its snapshot turns out to be an old one."""
+async def _hold(house: House, exchange: Exchange, call: Call, order: Order, caller: Caller) -> tuple[Hold, Order]:
+    """The fare, held; with a caller that is read anew, and an order placed anew, when its snapshot turns out to be an old one."""
     try:
-        return await house.gate.admit(_ask(exchange, call, order, caller))
+        return await house.gate.admit(_ask(exchange, call, order, caller)), order
     except SnapshotStale:
         fresh = await who.reload(house, caller)
         placed = _agree(house, exchange, call, fresh)
-        return await house.gate.admit(_ask(exchange, call, placed, fresh))
+        return await house.gate.admit(_ask(exchange, call, placed, fresh)), placed
 
 
 def _ask(exchange: Exchange, call: Call, order: Order, caller: Caller) -> Ask:
@@ -84,8 +84,13 @@ def _ask(exchange: Exchange, call: Call, order: Order, caller: Caller) -> Ask:
 
 
 def _refuse(house: House, endpoint: Endpoint, exchange: Exchange, error: Exception) -> None:
-    refusal = refusal_of(error, house.clock.now_ms())
-    house.metrics.refused(endpoint.name, refusal.code or str(refusal.status))
+    now_ms = house.clock.now_ms()
+    refusal = refusal_of(error, now_ms)
+    code = refusal.code or str(refusal.status)
+    house.metrics.refused(endpoint.name, code)
+    house.log.info("refused", id=exchange.request_id, endpoint=endpoint.name, status=refusal.status, code=code)
+    if isinstance(error, QuotaUsedUp):
+        exchange.receipt += refused_receipt(error, now_ms)
     if refusal.status >= 500 and not isinstance(error, Refusal):
         house.log.error("call_failed", id=exchange.request_id, error=type(error).__name__, why=str(error)[:300], exc_info=error)
     try:

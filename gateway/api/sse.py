@@ -154,6 +154,8 @@ def _raise_error_in(chunk: dict[str, Any]) -> None:
 
 
 def _has_output(choice: dict[str, Any]) -> bool:
+    if choice.get("logprobs") or choice.get("token_ids"):
+        return True
     delta = choice.get("delta")
     if not isinstance(delta, dict):
         return bool(choice.get("text"))

@@ -84,6 +84,15 @@ def test_a_rotated_key_works_on_for_the_overlap_and_its_successor_has_its_terms(
     assert old.state(old.terms.expires_at) == "expired"
 
 
+def test_a_key_is_rotated_once(connection: Connection, account: Account) -> None:
+    """The second time its successor got the overlap's short life, and ended with the key it was to replace."""
+    first = issue_key(connection, account.id, Terms(name="x"), pepper=PEPPER, actor="test").key
+    second = rotate_key(connection, first.id, overlap=timedelta(hours=1), pepper=PEPPER, actor="test").key
+    with pytest.raises(KeyEnded, match=str(second.id)):
+        rotate_key(connection, first.id, overlap=timedelta(hours=1), pepper=PEPPER, actor="test")
+    assert rotate_key(connection, second.id, overlap=timedelta(hours=1), pepper=PEPPER, actor="test").key.terms.expires_at is None
+
+
 def test_rotation_never_lengthens_a_life(connection: Connection, account: Account) -> None:
     soon = datetime.now(UTC) + timedelta(minutes=5)
     first = issue_key(connection, account.id, Terms("k", expires_at=soon), pepper=PEPPER, actor="test")

@@ -82,6 +82,7 @@ async def test_a_compressed_body_is_refused_with_what_to_do() -> None:
         (b'{"a": NaN}', "invalid_json", "not valid JSON"),
         (b'{"a": "\xff"}', "invalid_utf8", "byte 7"),
         (b'{"a":' + b"[" * 2000, "invalid_json", "depth"),
+        (b'{"a":[' + b"[]," * 300_000 + b"0]}", "request_too_complex", "commas and brackets"),
         (b'{"a": 1, "b": 2, "a": 3}', "duplicate_key", "'a' appears twice"),
         (b'{"x": [{"b": 1, "b": 1}]}', "duplicate_key", "'b' appears twice"),
         # An escaped quotation mark must not hide that a key was dropped.

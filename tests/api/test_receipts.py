@@ -2,13 +2,23 @@
 
 import pytest
 
-from gateway.api.receipts import in_words, receipt, utc
+from gateway.api.receipts import in_words, receipt, refused_receipt, utc
+from gateway.limits.hold import Ask, Hold
+from gateway.limits.policy import Numbers
+from gateway.limits.refusals import QuotaUsedUp
 
 MIDNIGHT = 1_796_083_200_000  # 2026-12-01T00:00:00Z
 
 
+def held(fare: int, used: int, numbers: Numbers) -> Hold:
+    ask = Ask("01a22ed5-73b3-7eba-86cf-090f5ded5c0b", "a", "k", 1, fare, numbers, "m", "chat", stream=False)
+    hold = Hold(ask, used, 0, close=lambda _: None)
+    assert hold.resets_at_ms == MIDNIGHT
+    return hold
+
+
 def test_the_receipt_of_a_limited_plan() -> None:
-    headers = dict(receipt(2, 60, 41, MIDNIGHT, MIDNIGHT - 3_723_000))
+    headers = dict(receipt(held(2, 19, Numbers(quota=60, rpm=10)), MIDNIGHT - 3_723_000))
     assert headers == {
         b"x-faregate-fare": b"2",
         b"x-faregate-remaining": b"41",
@@ -16,13 +26,20 @@ def test_the_receipt_of_a_limited_plan() -> None:
         b"x-ratelimit-limit-requests": b"60",
         b"x-ratelimit-remaining-requests": b"41",
         b"x-ratelimit-reset-requests": b"1h2m3s",
-        b"ratelimit-policy": b'"daily";q=60;w=86400',
+        b"ratelimit-policy": b'"burst";q=10;w=60,"daily";q=60;w=86400',
         b"ratelimit": b'"daily";r=41;t=3723',
     }
 
 
 def test_an_unlimited_plan_promises_no_number() -> None:
-    assert dict(receipt(1, -1, -1, MIDNIGHT, 0)) == {b"x-faregate-fare": b"1", b"x-faregate-remaining": b"unlimited"}
+    headers = dict(receipt(held(1, 5, Numbers()), 0))
+    assert headers == {b"x-faregate-fare": b"1", b"x-faregate-remaining": b"unlimited"}
+
+
+def test_a_spent_quota_says_so_and_costs_nothing() -> None:
+    headers = dict(refused_receipt(QuotaUsedUp("account", 60, 60, MIDNIGHT), MIDNIGHT - 1000))
+    assert (headers[b"x-faregate-fare"], headers[b"x-faregate-remaining"]) == (b"0", b"0")
+    assert headers[b"x-faregate-reset"] == b"2026-12-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
