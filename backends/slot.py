@@ -132,9 +132,10 @@ class Slot:
             answer.set_result(self.replica)
             return answer
         best = preference() if callable(preference) else preference
+        load = self._pool.load
         asked: list[str | int] = [int(may_wait), depth_max, self._arrival, self._class]
         for replica, cap in best:
-            asked += [replica, cap, self._pool.load[replica]]
+            asked += (replica, cap, load[replica])
         self._send(asked, answer, may_lease=True)
         return answer
 

@@ -89,8 +89,6 @@ class FrontProtocol(HttpToolsProtocol):
             return
         self._unset_keepalive_if_required()
         if self._in_headers:
-            if self._header_timer is None:
-                self._expect_headers()
             self._header_bytes += len(data)
         else:
             self._framing_bytes += len(data)
@@ -99,9 +97,9 @@ class FrontProtocol(HttpToolsProtocol):
         except httptools.HttpParserError as error:
             self._not_understood(error)
         else:
-            # One read may bring headers and body together; only headers that are still not complete count in full.
-            if self._in_headers and self._header_bytes > self.header_limit_bytes:
-                self._refuse_headers()
+            # One read mostly brings a whole request. Only headers that are still not complete count in full, and have a time.
+            if self._in_headers and self._header_bytes:
+                self._watch_headers()
             elif self._body_is_awaited:
                 self._watch_body()
 
@@ -112,8 +110,11 @@ class FrontProtocol(HttpToolsProtocol):
         self._in_headers = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_headers:
-            super().on_header(name, value)
+        if self._in_headers:  # as uvicorn's own, without a second call for each header
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
             return
         # A trailer: it may overrule no header (RFC 9110, 6.5.1), and nothing here wants one.
         self._header_bytes += len(name) + len(value) + 4
@@ -191,6 +192,12 @@ class FrontProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
         self._socket.write_eof()
         self._linger_timer = self.loop.call_later(LINGER_SECONDS, self._socket.close)
+
+    def _watch_headers(self) -> None:
+        if self._header_bytes > self.header_limit_bytes:
+            self._refuse_headers()
+        elif self._header_timer is None:
+            self._expect_headers()
 
     def _expect_headers(self) -> None:
         self._header_timer = self.loop.call_later(self.header_seconds, self._too_slow)
