@@ -12,10 +12,10 @@ from gateway.api.endpoints import PAID
 from gateway.api.exchange import JSON, Exchange
 from gateway.api.models import model_card, model_list
 from gateway.api.own_key import describe_key
+from gateway.api.refusals import kinds, refusal_of
 from gateway.api.who import identify
 from gateway.errors import Refusal
 from gateway.health import readiness
-from gateway.refusals import kinds, refusal_of
 from gateway.wiring import House
 
 FREE = ("GET /v1/models", "GET /v1/models/{id}", "GET /v1/key", "GET /healthz", "GET /readyz")

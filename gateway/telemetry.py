@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from gateway.api.progress import Progress
+from gateway.progress import Progress
 from gateway.tally import Spread, Tally
 
 

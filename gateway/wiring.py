@@ -20,12 +20,12 @@ from billing.rebuild import Recorded, RecordSource
 from gateway.access.addresses import Network, networks
 from gateway.access.keyring import Keyring
 from gateway.access.keystore import KeyStore
-from gateway.api.order import Menu
 from gateway.clock import Clock
 from gateway.drain import Drain
 from gateway.limits.gate import Gate
 from gateway.limits.rebuild import Source, SourceUnavailable
 from gateway.log import Log
+from gateway.menu import Menu
 from gateway.settings import Settings
 from gateway.telemetry import Metrics
 from gateway.valkey import Valkey, ValkeyUnavailable

@@ -11,9 +11,9 @@ from gateway.api.call import Call, engine_body
 from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused, raise_status
 from gateway.api.order import Order
-from gateway.api.progress import Progress
 from gateway.api.relay import StreamRelay, read_all, relay_whole
 from gateway.api.sse import StreamBroke
+from gateway.progress import Progress
 from gateway.wiring import House
 
 # An engine that fails before anything was delivered is replaced by another, at most so often in all.

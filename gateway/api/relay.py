@@ -5,8 +5,8 @@ from typing import Any, Protocol
 import orjson
 
 from gateway.api.exchange import JSON, Exchange
-from gateway.api.progress import Progress
 from gateway.api.sse import DONE, StreamBroke, StreamReader
+from gateway.progress import Progress
 
 # An answer that is not streamed is held until it is whole; no chat answer comes near this.
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024

@@ -8,11 +8,11 @@ from gateway.api.delivery import Delivery
 from gateway.api.exchange import Exchange
 from gateway.api.order import Order, place
 from gateway.api.receipts import receipt, refused_receipt
+from gateway.api.refusals import refusal_of
 from gateway.api.settling import Settling
 from gateway.errors import Refusal
 from gateway.limits.hold import Ask, Hold
 from gateway.limits.refusals import QuotaUsedUp, SnapshotStale
-from gateway.refusals import refusal_of
 from gateway.wiring import House
 
 

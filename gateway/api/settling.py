@@ -10,10 +10,10 @@ from gateway.api.call import Call
 from gateway.api.delivery import NoReplicaReady, TotalTimedOut
 from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused
-from gateway.api.progress import Progress
+from gateway.api.refusals import refusal_of
 from gateway.api.sse import StreamBroke
 from gateway.limits.hold import Hold
-from gateway.refusals import refusal_of
+from gateway.progress import Progress
 from gateway.wiring import House
 
 _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
