@@ -22,7 +22,7 @@ async def test_a_dead_gateways_slots_and_places_go_with_its_lease(server: Valkey
             await slot.take(ONE, 1, 5)
             place = asyncio.create_task(hold(b, "lost-too", 0))
             await until(lambda: line(client) == ["lost-too"])
-            waiter = asyncio.create_task(hold(a, "waiter", 0.2))
+            waiter = asyncio.create_task(hold(a, "waiter", 1))
             await until(lambda: line(client) == ["lost-too", "waiter"])
             await b.die()
             place.cancel()
