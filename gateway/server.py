@@ -19,16 +19,12 @@ UNREAD_SECONDS = 30.0
 FRAMING_BYTES_MAX = 8
 
 
-class _HeadersTooLarge(Exception):
-    pass
+class _Refused(Exception):
+    """Raised inside a parser callback: what the client is told."""
 
-
-class _Upgrade(Exception):
-    pass
-
-
-class _Coded(Exception):
-    """A transfer coding beside `chunked`: who ignores one reads another body than the client sent."""
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
 
 
 class _Pipelined(Exception):
@@ -119,7 +115,7 @@ class FrontProtocol(HttpToolsProtocol):
         # A trailer: it may overrule no header (RFC 9110, 6.5.1), and nothing here wants one.
         self._header_bytes += len(name) + len(value) + 4
         if self._header_bytes > self.header_limit_bytes:
-            raise _HeadersTooLarge
+            raise self._headers_too_large()
 
     def on_headers_complete(self) -> None:
         """As uvicorn's own, with our cycle, which is the client's line."""
@@ -127,11 +123,11 @@ class FrontProtocol(HttpToolsProtocol):
         for name, value in self.headers:
             size += len(name) + len(value) + 4
             if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
-                raise _Coded
+                raise _Refused(400, "The only transfer coding taken is chunked.")
         if size > self.header_limit_bytes:
-            raise _HeadersTooLarge
+            raise self._headers_too_large()
         if self.parser.should_upgrade():
-            raise _Upgrade
+            raise _Refused(400, "This server speaks HTTP/1.1 only; do not ask for an upgrade.")
         # From here on trailers are counted, whole ones by their own bytes, a growing one by what is no body.
         self._header_bytes = self._framing_bytes = self._body_bytes = 0
         self._headers_arrived()
@@ -225,17 +221,19 @@ class FrontProtocol(HttpToolsProtocol):
         if isinstance(cause, _Pipelined):
             self._deaf = True
             self.cycle.keep_alive = False
-        elif isinstance(cause, _HeadersTooLarge):
-            self._refuse_headers()
-        elif isinstance(cause, _Coded):
-            self._refuse(400, "The only transfer coding taken is chunked.")
-        elif isinstance(cause, _Upgrade):
-            self._refuse(400, "This server speaks HTTP/1.1 only; do not ask for an upgrade.")
+        elif isinstance(cause, _Refused):
+            self._refuse(cause.status, cause.message)
         else:
             self.send_400_response("This is not a valid HTTP/1.1 request.")
 
+    def _headers_too_large(self) -> _Refused:
+        return _Refused(
+            431, f"The request's headers are over the limit of {self.header_limit_bytes} bytes; send less in headers."
+        )
+
     def _refuse_headers(self) -> None:
-        self._refuse(431, f"The request's headers are over the limit of {self.header_limit_bytes} bytes; send less in headers.")
+        refused = self._headers_too_large()
+        self._refuse(refused.status, refused.message)
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, msg)

@@ -1,5 +1,6 @@
 """The one table from what went wrong, as the packages name it, to what a client is told: status, code, words, when to return."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -40,27 +41,26 @@ def refusal_of(error: BaseException, now_ms: int) -> Refusal:
     return Refusal(500, "Something went wrong in the gateway. Nothing was billed.", kind="server_error", code="internal_error")
 
 
-def _overloaded(_: Any) -> Refusal:
+def _unavailable(what: str, code: str = "service_unavailable") -> Callable[[Any], Refusal]:
+    return lambda _: _not_now(what, code, _RETRY_SECONDS)
+
+
+def _not_now(what: str, code: str, retry_after_seconds: int) -> Refusal:
     return Refusal(
         503,
-        "All GPUs for this model are busy. Nothing was billed; try again in a moment.",
+        f"{what} Nothing was billed; try again in a moment.",
         kind="service_unavailable_error",
-        code="server_is_overloaded",
-        retry_after_seconds=_RETRY_SECONDS,
+        code=code,
+        retry_after_seconds=retry_after_seconds,
     )
 
 
-def _unavailable(what: str, code: str = "service_unavailable") -> Callable[[Any], Refusal]:
-    def say(_: Any) -> Refusal:
-        return Refusal(
-            503,
-            f"{what} Nothing was billed; try again in a moment.",
-            kind="service_unavailable_error",
-            code=code,
-            retry_after_seconds=_RETRY_SECONDS,
-        )
+_overloaded = _unavailable("All GPUs for this model are busy.", "server_is_overloaded")
 
-    return say
+
+def _whole_seconds(ms: float) -> int:
+    """A Retry-After that every client honours: 1 to 60, rounded up."""
+    return min(60, max(1, math.ceil(ms / 1000)))
 
 
 def _engine_broke(_: Any) -> Refusal:
@@ -103,7 +103,7 @@ def _rate(error: RateExceeded) -> Refusal:
         f"Rate limit reached: {whose} allows {error.limit} requests per minute. Try again in {max(1, error.retry_after_ms)} ms.",
         kind="requests",
         code="rate_limit_exceeded",
-        retry_after_seconds=min(60, max(1, -(-error.retry_after_ms // 1000))),
+        retry_after_seconds=_whole_seconds(error.retry_after_ms),
     )
 
 
@@ -118,13 +118,8 @@ def _concurrency(error: TooManyOpenCalls) -> Refusal:
 
 
 def _closed(error: GateClosed) -> Refusal:
-    return Refusal(
-        503,
-        "The limits can't be checked at present, so no call is taken. Nothing was billed; try again in a moment.",
-        kind="service_unavailable_error",
-        code="limits_unavailable",
-        retry_after_seconds=min(60, max(1, -(-error.retry_after_ms // 1000))),
-    )
+    what = "The limits can't be checked at present, so no call is taken."
+    return _not_now(what, "limits_unavailable", _whole_seconds(error.retry_after_ms))
 
 
 def _unknown_model(error: ModelUnknown) -> Refusal:
@@ -143,7 +138,7 @@ def _too_many_unknown_keys(error: Any) -> Refusal:
         "Too many requests with unknown keys came from your address. Check the key, and try again in a moment.",
         kind="requests",
         code="too_many_unknown_keys",
-        retry_after_seconds=min(60, max(1, round(error.seconds))),
+        retry_after_seconds=_whole_seconds(error.seconds * 1000),
     )
 
 

@@ -1,5 +1,7 @@
 """THE LIFE OF ONE CALL: it names its steps; everything that is acquired is given back by leaving a `with` block."""
 
+import traceback
+
 from gateway.access.caller import Caller, KeyRefused
 from gateway.api import who
 from gateway.api.body import ClientGone, parse_object, read_body
@@ -92,8 +94,16 @@ def _refuse(house: House, endpoint: Endpoint, exchange: Exchange, error: Excepti
     if isinstance(error, QuotaUsedUp):
         exchange.receipt += refused_receipt(error, now_ms)
     if refusal.status >= 500 and not isinstance(error, Refusal):
-        house.log.error("call_failed", id=exchange.request_id, error=type(error).__name__, why=str(error)[:300], exc_info=error)
+        house.log.error(
+            "call_failed", id=exchange.request_id, error=type(error).__name__, why=str(error)[:300], at=_places(error)
+        )
     try:
         exchange.refuse(refusal)
     except ClientGone:
         house.log.debug("client_gone", id=exchange.request_id)
+
+
+def _places(error: Exception) -> list[str]:
+    """The innermost frames: where to look at 3 a.m., and nothing of what was in them."""
+    frames = traceback.extract_tb(error.__traceback__)[-6:]
+    return [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames]

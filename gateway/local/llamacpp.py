@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gateway.local.ask import status_of
 from gateway.local.ports import LOOPBACK
-from gateway.local.process import DidNotStart, Process, clean_environment, last_lines, pause, reap, spawn
+from gateway.local.process import DidNotStart, Process, clean_environment, last_lines, pause, reap, spawn, started
 
 MODEL = "smollm2-135m-instruct"
 SLOTS = 4
@@ -43,13 +43,7 @@ class LlamaCpp:
 
     def start(self) -> Process:
         """Launch, and wait until the model is loaded. Raises: DidNotStart."""
-        process = self.launch()
-        try:
-            self.wait(process)
-        except DidNotStart:
-            self.stop(process)
-            raise
-        return process
+        return started(self)
 
     def launch(self) -> Process:
         """Raises: DidNotStart."""

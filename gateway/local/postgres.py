@@ -12,7 +12,7 @@ import psycopg
 
 from gateway.local.ground import Owner, reachable, reachable_copy, unprivileged
 from gateway.local.ports import LOOPBACK
-from gateway.local.process import DidNotStart, Process, clean_environment, last_lines, pause, reap, spawn
+from gateway.local.process import DidNotStart, Process, clean_environment, last_lines, pause, reap, spawn, started
 
 USER = "faregate"
 # A crash recovery replays at most max_wal_size (1 GB); slow disks need a while.
@@ -37,13 +37,7 @@ class Postgres:
 
     def start(self) -> Process:
         """Launch, and wait until it answers. Raises: DidNotStart, NoGround."""
-        process = self.launch()
-        try:
-            self.wait(process)
-        except DidNotStart:
-            self.stop(process)
-            raise
-        return process
+        return started(self)
 
     def launch(self) -> Process:
         """Initialise if needed, and start. Raises: DidNotStart, NoGround."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
@@ -73,6 +74,25 @@ class Process:
             return found if abs(found.create_time() - self.started) < SAME_START_SECONDS else None
         except psutil.NoSuchProcess:
             return None
+
+
+class Server(Protocol):
+    """Something of ours that runs as one process."""
+
+    def launch(self) -> Process: ...
+    def wait(self, process: Process) -> None: ...
+    def stop(self, process: Process) -> bool: ...
+
+
+def started(server: Server) -> Process:
+    """Launched and answering; what never answers is stopped again. Raises: DidNotStart, and what `launch` raises."""
+    process = server.launch()
+    try:
+        server.wait(process)
+    except DidNotStart:
+        server.stop(process)
+        raise
+    return process
 
 
 def _children(found: psutil.Process) -> list[Process]:

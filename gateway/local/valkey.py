@@ -11,7 +11,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from gateway.local.ports import LOOPBACK
-from gateway.local.process import DidNotStart, Process, clean_environment, last_lines, pause, reap, spawn
+from gateway.local.process import DidNotStart, Process, clean_environment, last_lines, pause, reap, spawn, started
 
 # Loading a large append-only file takes a while; an empty one takes 0.1 s.
 START_SECONDS = 60.0
@@ -36,13 +36,7 @@ class Valkey:
 
     def start(self) -> Process:
         """Launch, and wait until it has loaded its data and answers. Raises: DidNotStart."""
-        process = self.launch()
-        try:
-            self.wait(process)
-        except DidNotStart:
-            self.stop(process)
-            raise
-        return process
+        return started(self)
 
     def launch(self) -> Process:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
