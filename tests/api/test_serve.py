@@ -7,7 +7,7 @@ def test_an_internal_error_is_logged_by_its_places_and_not_by_what_was_there() -
     """The log had the exception's words a second time, without a place to look at."""
     prompt = "tell nobody"
     try:
-        {}[prompt]
+        dict[str, int]()[prompt]
     except KeyError as error:
         [place] = _places(error)
     assert place.startswith("test_serve.py:")
