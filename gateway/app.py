@@ -34,7 +34,7 @@ class Front:
         if scope["type"] == "http":
             endpoint = PAID.get(scope["path"])
             if endpoint is not None and scope["method"] == "POST":
-                exchange = Exchange(scope, receive, self._house.clock.new_request_id())
+                exchange = Exchange(scope, receive, self._house.clock.new_request_id(), endpoint.dialect)
                 await serve_call(self._house, endpoint, exchange)
                 return
         await self._free(scope, receive, send)

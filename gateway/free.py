@@ -8,8 +8,10 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from gateway.access.caller import Caller, refusal
+from gateway.api.chunks import CHUNKS
+from gateway.api.dialect import JSON
 from gateway.api.endpoints import PAID
-from gateway.api.exchange import JSON, Exchange
+from gateway.api.exchange import Exchange
 from gateway.api.models import model_card, model_list
 from gateway.api.own_key import describe_key
 from gateway.api.refusals import kinds, refusal_of
@@ -31,7 +33,7 @@ def free_app(house: House) -> FastAPI:
         app.add_exception_handler(kind, _handler(house))
 
     async def caller_of(request: Request) -> Caller:
-        exchange = Exchange(request.scope, request.receive, house.clock.new_request_id())
+        exchange = Exchange(request.scope, request.receive, house.clock.new_request_id(), CHUNKS)
         caller = await identify(house, exchange, seconds_old=SNAPSHOT_SECONDS)
         refusal(caller, None, exchange.address, house.clock.now_ms(), scope="read")
         return caller

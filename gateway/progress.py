@@ -1,7 +1,20 @@
 """How far one call came: what the verdict, the usage event, the log line and the metrics are made from."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple, Self
+
+
+class Usage(NamedTuple):
+    """The engine's own counts of tokens; None where it gave none."""
+
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+
+    @classmethod
+    def of(cls, prompt: object, cached: object, completion: object) -> Self:
+        """From JSON, where what is no count is no count."""
+        return cls(_int(prompt), _int(cached), _int(completion))
 
 
 @dataclass(slots=True)
@@ -21,15 +34,12 @@ class Progress:
     completion_tokens: int | None = None
     tokens_estimated: bool = False
 
-    def count(self, usage: dict[str, Any] | None, frames: int = 0) -> None:
+    def count(self, usage: Usage | None, frames: int = 0) -> None:
         """Take the engine's usage; without it (a cut stream) each frame stands for one token."""
         if usage is None:
             self.completion_tokens, self.tokens_estimated = frames, True
-            return
-        self.prompt_tokens = _int(usage.get("prompt_tokens"))
-        self.completion_tokens = _int(usage.get("completion_tokens"))
-        details = usage.get("prompt_tokens_details")
-        self.cached_tokens = _int(details.get("cached_tokens")) if isinstance(details, dict) else None
+        else:
+            self.prompt_tokens, self.cached_tokens, self.completion_tokens = usage
 
 
 def _int(value: object) -> int | None:

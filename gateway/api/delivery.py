@@ -7,7 +7,8 @@ from backends.client import Answer
 from backends.failures import EngineBroke, EngineSpokeNonsense, EngineTimedOut, EngineUnreachable
 from backends.fleet import Replica
 from backends.slot import Slot
-from gateway.api.call import Call, engine_body
+from gateway.api.call import Call
+from gateway.api.edits import engine_body
 from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused, raise_status
 from gateway.api.order import Order
@@ -74,8 +75,9 @@ class Delivery:
         self._progress.replica = replica.id
         self._tried.add(replica.id)
         if self._call.stream:
-            self._relay = StreamRelay(self._exchange, self._progress, wants_usage=self._call.wants_usage)
-        body = engine_body(self._call, replica.engine_model, self._order.output_max, self._order.output_default)
+            reader = self._exchange.dialect.reader(wants_usage=self._call.wants_usage)
+            self._relay = StreamRelay(self._exchange, self._progress, reader)
+        body = engine_body(self._call, self._order, replica)
         with self._house.engines.open(replica, self._call.endpoint.path, body, _HEADERS) as answer:
             try:
                 await self._start(answer)
@@ -117,7 +119,7 @@ class Delivery:
 
     async def _relay_answer(self, answer: Answer) -> None:
         if self._relay is None:
-            await relay_whole(answer, self._exchange, self._progress)
+            await relay_whole(answer, self._exchange, self._progress, self._exchange.dialect)
             return
         kind = answer.headers.get(b"content-type", b"")
         if not kind.startswith(b"text/event-stream"):

@@ -1,12 +1,13 @@
-"""The client's side of one call: its headers, its answer, and the word that it hung up."""
+"""The client's side of one call: its headers, its answer in its dialect, and the word that it hung up."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from gateway.api.body import ClientGone
+from gateway.api.dialect import Dialect, Reader
 from gateway.errors import Refusal
 from gateway.line import LINE, Line
 
@@ -16,7 +17,6 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
 NOTHING = nullcontext()
-JSON = (b"content-type", b"application/json")
 # Proxies must neither buffer nor transform a stream.
 STREAM = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -26,11 +26,17 @@ STREAM = [
 
 
 class Exchange:
-    """One request and its answer. `receipt` is put on whatever answer is given; `committed` says its status has left."""
+    """One request and its answer. `receipt` is put on whatever answer is given; `committed` says its status has left.
 
-    __slots__ = ("_warm", "address", "committed", "headers", "line", "receipt", "receive", "request_id", "scope", "started_ns")
+    `reader` is that of the stream which is relayed, once there is one.
+    """
 
-    def __init__(self, scope: Scope, receive: Receive, request_id: str) -> None:
+    __slots__ = (
+        "_warm", "address", "committed", "dialect", "headers", "line", "reader", "receipt", "receive", "request_id", "scope",
+        "spoke", "started_ns",
+    )  # fmt: skip
+
+    def __init__(self, scope: Scope, receive: Receive, request_id: str, dialect: Dialect) -> None:
         self.scope = scope
         self.receive = receive
         self.request_id = request_id
@@ -38,14 +44,16 @@ class Exchange:
         self.headers: Mapping[bytes, bytes] = dict(scope["headers"])
         self.address = ""
         self.line: Line = scope[LINE]
-        self.receipt: Headers = [(b"x-request-id", request_id.encode())]
-        self.committed = False
+        self.dialect = dialect
+        self.reader: Reader | None = None
+        self.receipt: Headers = [*dialect.identity(request_id.encode())]
+        self.committed = self.spoke = False
         self._warm: KeepWarm | None = None
 
     def elapsed_ms(self) -> int:
         return (time.monotonic_ns() - self.started_ns) // 1_000_000
 
-    def answer(self, status: int, headers: Headers, body: bytes) -> None:
+    def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
         """A whole answer. Raises: ClientGone when nobody is there to take it."""
         if self.line.is_gone():
             raise ClientGone
@@ -55,16 +63,12 @@ class Exchange:
     def refuse(self, refusal: Refusal) -> None:
         """An error: a status while none has left, else a frame in the stream and its end."""
         if self.committed:
-            if self._warm is not None:
-                self._warm.stop()
-            self.put(b"data: " + refusal.body() + b"\n\ndata: [DONE]\n\n", last=True)
+            self.put(self.dialect.broken(refusal, self.reader), last=True)
         else:
-            self.answer(refusal.status, [JSON, *refusal.headers()], refusal.body())
+            self.answer(*self.dialect.refused(refusal))
 
     def begin_output(self, data: bytes, *, last: bool = False) -> None:
         """The first bytes of an answer that is streamed. Raises: ClientGone."""
-        if self._warm is not None:
-            self._warm.stop()
         self.open_stream()
         self.put(data, last=last)
 
@@ -87,10 +91,13 @@ class Exchange:
         """Without waiting. Raises: ClientGone."""
         if self.line.is_gone():
             raise ClientGone
+        self.spoke = True
+        if last and self._warm is not None:
+            self._warm.stop()
         self.line.write(data, last=last)
 
     def kept_warm(self, after_seconds: float, *, is_on: bool) -> "AbstractContextManager[object]":
-        """While nothing was sent, comments keep the line open; not for answers that are not streams."""
+        """While nothing is sent, something keeps the line open; not for answers that are not streams."""
         if not is_on:
             return NOTHING
         self._warm = KeepWarm(self, after_seconds)
@@ -135,21 +142,20 @@ class Watch:
 
 
 class KeepWarm:
-    """A stream that waits long answers 200 after `after_seconds` and sends a comment now and then, so that no hop gives up on it.
-
-    Comments are safe in every chat client that was measured; named events and empty data are not.
-    """
+    """A stream that waits long answers 200 after `after_seconds`, and one that is silent says so now and then, in its dialect's
+    way, so that no hop gives up on it. One timer a stream, which looks whether anything was said since it last looked."""
 
     EVERY_SECONDS = 10.0
+
+    __slots__ = ("_after_seconds", "_exchange", "_timer")
 
     def __init__(self, exchange: Exchange, after_seconds: float) -> None:
         self._exchange = exchange
         self._after_seconds = after_seconds
         self._timer: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[None] | None = None
 
     def __enter__(self) -> "KeepWarm":
-        self._timer = asyncio.get_running_loop().call_later(self._after_seconds, self._start)
+        self._timer = asyncio.get_running_loop().call_later(self._after_seconds, self._look)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -159,18 +165,13 @@ class KeepWarm:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
 
-    def _start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._comment())
-
-    async def _comment(self) -> None:
-        try:
-            while True:
-                self._exchange.open_stream()
-                await self._exchange.write(b": waiting\n\n")
-                await asyncio.sleep(self.EVERY_SECONDS)
-        except ClientGone:
+    def _look(self) -> None:
+        exchange = self._exchange
+        if exchange.line.is_gone():
             return
+        if not exchange.spoke and not exchange.line.is_congested:
+            exchange.open_stream()
+            exchange.put(exchange.dialect.silence if exchange.reader is None else exchange.reader.silence())
+        exchange.spoke = False
+        self._timer = asyncio.get_running_loop().call_later(self.EVERY_SECONDS, self._look)

@@ -7,13 +7,11 @@ from backends.fleet import Replica
 from billing.fare import fare
 from billing.plans import Plan
 from gateway.access.caller import Caller
-from gateway.api.call import Call, Endpoint, text_bytes
+from gateway.api.call import Call, text_bytes
+from gateway.api.endpoint import Endpoint
 from gateway.errors import Refusal
 from gateway.menu import Menu
 from models.catalogue import Model
-
-# OpenAI's default of `max_tokens` for /v1/completions.
-COMPLETION_TOKENS = 16
 
 
 @dataclass(slots=True)
@@ -41,11 +39,19 @@ def place(call: Call, caller: Caller, menu: Menu) -> Order:
             code="model_not_in_plan",
             param="model",
         )
+    if model.kind not in call.endpoint.kinds:
+        raise Refusal(
+            400,
+            f"{model.id!r} is a model for {model.kind}, which {call.endpoint.path} does not serve. GET /v1/models shows each "
+            "model's endpoints.",
+            code="model_not_for_endpoint",
+            param="model",
+        )
     _check_envelope(call, plan)
     return Order(
         model=model,
         replicas=dish.replicas,
-        fare=fare(model.fare, call.generations),
+        fare=fare(model.fare, call.generations, call.items, model.items_per_fare),
         output_max=_output_max(plan, dish.context, call.body_bytes),
         output_default=_output_default(plan, dish.context, call.endpoint),
         account=caller.account_id,
@@ -58,7 +64,7 @@ def _check_envelope(call: Call, plan: Plan) -> None:
     if call.generations > envelope.n_max:
         raise _over("n times the number of prompts", call.generations, envelope.n_max, plan, "n")
     if call.images > envelope.images_max:
-        raise _over("the number of images", call.images, envelope.images_max, plan, "messages")
+        raise _over("the number of images", call.images, envelope.images_max, plan, call.endpoint.input_field)
     limit = envelope.input_bytes_max
     # The whole body is a cheap upper bound of its text.
     if limit is not None and call.body_bytes > limit and (size := text_bytes(call)) > limit:
@@ -67,7 +73,7 @@ def _check_envelope(call: Call, plan: Plan) -> None:
             f"The input is {size} bytes of text; the {plan.name} plan takes {envelope.input_tokens_max} tokens, checked as "
             f"{limit} bytes. Send less, or use a plan with a larger input.",
             code="context_length_exceeded",
-            param="messages" if "messages" in call.body else "prompt",
+            param=call.endpoint.input_field,
         )
 
 
@@ -90,10 +96,11 @@ def _output_max(plan: Plan, context: int | None, body_bytes: int) -> int | None:
 
 
 def _output_default(plan: Plan, context: int | None, endpoint: Endpoint) -> int | None:
-    """Chat engines fill the context when nothing is asked for: the plan's limit has to be written in where it is below that.
-    A text completion is 16 tokens then, as OpenAI has it; some engines would write on without end."""
-    if not endpoint.chat:
-        return COMPLETION_TOKENS
+    """Engines fill the context when nothing is asked for: the plan's limit has to be written in where it is below that."""
+    if not endpoint.output_fields:
+        return None
+    if endpoint.output_default != "plan":
+        return endpoint.output_default
     limit = plan.envelope.output_tokens_max
     if limit is None or (context is not None and limit >= context):
         return None

@@ -1,14 +1,13 @@
 """An engine's answer on its way to the client: bytes as they came, watched for output, end and errors."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
-import orjson
-
-from gateway.api.exchange import JSON, Exchange
-from gateway.api.sse import DONE, StreamBroke, StreamReader
+from gateway.api.dialect import JSON, Dialect, Reader
+from gateway.api.exchange import Exchange
+from gateway.api.sse import StreamBroke
 from gateway.progress import Progress
 
-# An answer that is not streamed is held until it is whole; no chat answer comes near this.
+# An answer that is not streamed is held until it is whole; no answer comes near this.
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 
 
@@ -18,15 +17,15 @@ class Answer(Protocol):
     async def read(self) -> bytes: ...
 
 
-async def relay_whole(answer: Answer, exchange: Exchange, progress: Progress) -> None:
-    """Raises: StreamBroke when the body is not a JSON object, ClientGone."""
+async def relay_whole(answer: Answer, exchange: Exchange, progress: Progress, dialect: Dialect) -> None:
+    """Raises: StreamBroke when the body is not an answer, ClientGone."""
     body = await read_all(answer)
     progress.first_byte_ms = exchange.elapsed_ms()
-    parsed = _object(body)
-    progress.count(parsed.get("usage") if isinstance(parsed.get("usage"), dict) else {})
-    progress.empty = not any(_has_answer(choice) for choice in parsed.get("choices") or ())
+    told = dialect.whole(body)
+    progress.count(told.usage)
+    progress.empty = told.is_empty
     progress.status = 200
-    exchange.answer(200, [JSON], body)
+    exchange.answer(200, [JSON], body if told.body is None else told.body)
     progress.output_began = progress.answered = True
 
 
@@ -39,35 +38,13 @@ async def read_all(answer: Answer) -> bytes:
     return bytes(parts)
 
 
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        parsed = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise StreamBroke("the engine sent an answer that is not JSON") from None
-    if not isinstance(parsed, dict) or "choices" not in parsed:
-        raise StreamBroke("the engine sent an answer without choices")
-    return parsed
-
-
-def _has_answer(choice: dict[str, Any]) -> bool:
-    """Text, a call, or what was asked for instead of text: an answer of probabilities or token ids is one."""
-    if any(choice.get(part) for part in ("logprobs", "prompt_logprobs", "token_ids", "prompt_token_ids")):
-        return True
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        return bool(choice.get("text"))
-    return any(
-        message.get(part) for part in ("content", "tool_calls", "reasoning_content", "reasoning", "refusal", "function_call")
-    )
-
-
 class StreamRelay:
     """One stream. Nothing leaves before the engine's first output, so that an early failure still has a status of its own."""
 
-    def __init__(self, exchange: Exchange, progress: Progress, *, wants_usage: bool) -> None:
+    def __init__(self, exchange: Exchange, progress: Progress, reader: Reader) -> None:
         self._exchange = exchange
         self._progress = progress
-        self._reader = StreamReader(wants_usage)
+        self._reader = exchange.reader = reader
         self._held: list[bytes] = []
 
     async def run(self, answer: Answer) -> None:
@@ -108,5 +85,5 @@ class StreamRelay:
     def cut_as_length(self) -> None:
         """Our own total time-out after output: end the stream properly, with `finish_reason` "length". A client that does not
         read is not waited for."""
-        self._exchange.put(self._reader.last_words() + DONE, last=True)
+        self._exchange.put(self._reader.last_words(), last=True)
         self._progress.answered = True

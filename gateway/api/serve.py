@@ -5,8 +5,9 @@ import traceback
 from gateway.access.caller import Caller, KeyRefused
 from gateway.api import who
 from gateway.api.body import ClientGone, parse_object, read_body
-from gateway.api.call import Call, Endpoint, read_call
+from gateway.api.call import Call, read_call
 from gateway.api.delivery import Delivery
+from gateway.api.endpoint import Endpoint
 from gateway.api.exchange import Exchange
 from gateway.api.order import Order, place
 from gateway.api.receipts import receipt, refused_receipt

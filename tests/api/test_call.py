@@ -5,11 +5,19 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.api.call import Endpoint, engine_body, read_call, text_bytes
-from gateway.api.endpoints import CHAT, COMPLETIONS
+from backends.engines.vllm import VLLM
+from backends.fleet import Replica
+from gateway.api.call import read_call, text_bytes
+from gateway.api.chat import CHAT, COMPLETIONS
+from gateway.api.edits import engine_body
+from gateway.api.endpoint import Endpoint
+from gateway.api.order import Order
 from gateway.errors import Refusal
+from models.catalogue import Catalogue
 
 HELLO = [{"role": "user", "content": "hello"}]
+REPLICA = Replica.at("http://127.0.0.1:1", name="r", model="qwen3-8b", engine=VLLM, slots=1, engine_model="engine/name")
+MODEL = Catalogue.load().resolve("qwen3-8b")
 
 
 def chat(**fields: Any) -> dict[str, Any]:
@@ -69,7 +77,8 @@ def test_what_clients_send_as_null_is_not_sent() -> None:
 
 
 def sent(body: dict[str, Any], output_max: int | None = None, output_default: int | None = None) -> dict[str, Any]:
-    result: dict[str, Any] = orjson.loads(engine_body(read_call(CHAT, body, 0), "engine/name", output_max, output_default))
+    order = Order(MODEL, [REPLICA], 1, output_max, output_default, account="a", service_class="free")
+    result: dict[str, Any] = orjson.loads(engine_body(read_call(CHAT, body, 0), order, REPLICA))
     return result
 
 

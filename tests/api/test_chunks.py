@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.api.sse import StreamBroke, StreamReader
+from gateway.api.chunks import ChunkReader
+from gateway.api.sse import StreamBroke
+from gateway.progress import Usage
 
 
 def frame(**chunk: Any) -> bytes:
@@ -25,8 +27,8 @@ TEXTS = [delta(content="Hel"), delta(content='lo "finish_reason":"stop" "usage":
 STREAM = [ROLE, *TEXTS, delta("stop"), USAGE, DONE]
 
 
-def read(stream: bytes, cuts: list[int], *, wants_usage: bool = False) -> tuple[bytes, StreamReader]:
-    reader = StreamReader(wants_usage)
+def read(stream: bytes, cuts: list[int], *, wants_usage: bool = False) -> tuple[bytes, ChunkReader]:
+    reader = ChunkReader(wants_usage)
     out, start = b"", 0
     for end in [*sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]:
         out += reader.feed(stream[start:end])
@@ -38,7 +40,7 @@ def read(stream: bytes, cuts: list[int], *, wants_usage: bool = False) -> tuple[
 def test_however_it_is_cut_the_client_gets_the_same_bytes(cuts: list[int]) -> None:
     out, reader = read(b"".join(STREAM), cuts)
     assert out == b"".join([ROLE, *TEXTS, delta("stop"), DONE])
-    assert reader.usage == {"prompt_tokens": 7, "completion_tokens": 2}
+    assert reader.usage == Usage(7, None, 2)
     assert reader.finish_reason == "stop"
     assert reader.frames == 4
 
@@ -57,7 +59,7 @@ def test_usage_on_the_last_content_chunk_is_taken_out_of_it() -> None:
     out, reader = read(ROLE + TEXTS[0] + last + DONE, [])
     assert b"usage" not in out
     assert b'"finish_reason":"stop"' in out
-    assert reader.usage == {"prompt_tokens": 1}
+    assert reader.usage == Usage(1, None, None)
 
 
 def test_crlf_comments_and_named_fields() -> None:
@@ -109,7 +111,7 @@ def test_nothing_after_done() -> None:
 
 @pytest.mark.parametrize("part", [{"content": "x"}, {"reasoning_content": "x"}, {"tool_calls": [{"index": 0}]}])
 def test_output_is_the_first_delta_that_says_something(part: dict[str, Any]) -> None:
-    reader = StreamReader(wants_usage=False)
+    reader = ChunkReader(wants_usage=False)
     reader.feed(ROLE)
     assert not reader.has_output
     reader.feed(delta(**part))
@@ -122,15 +124,15 @@ def test_every_choice_must_finish() -> None:
 
 
 def test_our_own_time_out_ends_the_open_choices_as_length() -> None:
-    reader = StreamReader(wants_usage=False)
+    reader = ChunkReader(wants_usage=False)
     reader.feed(ROLE + TEXTS[0] + delta(None, 1, content="y") + delta("stop", 1))
-    last = orjson.loads(reader.last_words().removeprefix(b"data: "))
+    last = orjson.loads(reader.last_words().removesuffix(DONE).removeprefix(b"data: "))
     assert last["choices"] == [{"index": 0, "delta": {}, "finish_reason": "length"}]
     assert last["id"] == "x"
 
 
 def test_a_frame_without_end_does_not_fill_the_memory() -> None:
-    reader = StreamReader(wants_usage=False)
+    reader = ChunkReader(wants_usage=False)
     reader.feed(b"data: " + b"x" * 4 * 1024 * 1024)
     with pytest.raises(StreamBroke, match="over"):
         reader.feed(b"x" * 5 * 1024 * 1024)

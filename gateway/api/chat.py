@@ -1,0 +1,117 @@
+"""`/v1/chat/completions` and `/v1/completions`: what is required of their bodies, and what engines are told besides."""
+
+from typing import Any
+
+from backends.fleet import Replica
+from gateway.api.chunks import CHUNKS
+from gateway.api.endpoint import Asked, Endpoint
+from gateway.errors import Refusal
+
+IMAGE_PARTS = ("image_url", "input_image", "image")
+ADDRESSED = frozenset({"image_url", "video_url", "audio_url", "image", "file_url"})
+# Parts of a message that are no text; their size is the body limit's business.
+MEDIA = frozenset({"image_url", "image", "input_audio", "audio", "video_url", "audio_url", "file"})
+ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+
+
+def _messages(body: dict[str, Any]) -> Asked:
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise Refusal(400, "messages must be a list of at least one message.", param="messages", code="invalid_value")
+    images = 0
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise _wrong(index, "", "an object with role and content")
+        role = message.get("role")
+        if not isinstance(role, str) or role not in ROLES:
+            raise _wrong(index, ".role", f"one of {', '.join(sorted(ROLES))}")
+        content = message.get("content")
+        if isinstance(content, list):
+            images += sum([_image(index, part) for part in content])
+        elif content is not None and not isinstance(content, str):
+            raise _wrong(index, ".content", "a string, a list of parts, or null")
+    return Asked(prompts=1, images=images)
+
+
+def _image(index: int, part: object) -> bool:
+    """Whether a part is an image. What names an address is refused: the engine would connect to it."""
+    if not isinstance(part, dict):
+        return False
+    is_image = part.get("type") in IMAGE_PARTS
+    for name in ADDRESSED & part.keys():
+        found = part[name]
+        url = found.get("url") if isinstance(found, dict) else found
+        if url is None:
+            continue
+        if not (isinstance(url, str) and url.startswith("data:")):
+            raise _wrong(index, f".content: {name}", "a data: URL; addresses are not fetched here")
+        is_image = is_image or name in IMAGE_PARTS  # engines take it for one without its type too
+    return is_image
+
+
+def _wrong(index: int, field: str, must_be: str) -> Refusal:
+    param = f"messages[{index}]{field}"
+    return Refusal(400, f"{param} must be {must_be}.", param=param if field else "messages", code="invalid_value")
+
+
+def _prompt(body: dict[str, Any]) -> Asked:
+    """A string, a list of strings, a list of token ids, or a list of such lists (OpenAI's four shapes)."""
+    prompt = body.get("prompt")
+    if isinstance(prompt, str):
+        return Asked(1)
+    if isinstance(prompt, list) and prompt:
+        if all(type(part) is int for part in prompt):
+            return Asked(1)
+        if all(isinstance(part, str) for part in prompt) or all(
+            isinstance(part, list) and part and all(type(token) is int for token in part) for part in prompt
+        ):
+            return Asked(len(prompt))
+    raise Refusal(
+        400,
+        "prompt must be a string, a list of strings, a list of token ids, or a list of lists of token ids.",
+        param="prompt",
+        code="invalid_value",
+    )
+
+
+def _media_bytes(body: dict[str, Any]) -> int:
+    """Data in messages' parts that no engine reads as text: data: URLs, and sound in base64."""
+    found = 0
+    for message in body["messages"]:
+        content = message.get("content")
+        for part in content if isinstance(content, list) else ():
+            for name, value in part.items() if isinstance(part, dict) else ():
+                data = (value.get("url") or value.get("data")) if isinstance(value, dict) else value
+                if name in MEDIA and isinstance(data, str):
+                    found += len(data)
+    return found
+
+
+def _ask_for_usage(body: dict[str, Any], replica: Replica, stream: bool) -> None:
+    """The meter needs the engine's count; its chunk is taken out again unless the client asked too."""
+    if stream:
+        body["stream_options"] = {"include_usage": True}
+
+
+CHAT = Endpoint(
+    path="/v1/chat/completions",
+    name="chat",
+    dialect=CHUNKS,
+    ask=_messages,
+    edit=_ask_for_usage,
+    input_field="messages",
+    kinds=frozenset({"chat"}),
+    output_fields=("max_tokens", "max_completion_tokens"),
+    media_bytes=_media_bytes,
+)
+COMPLETIONS = Endpoint(
+    path="/v1/completions",
+    name="completions",
+    dialect=CHUNKS,
+    ask=_prompt,
+    edit=_ask_for_usage,
+    input_field="prompt",
+    kinds=frozenset({"chat", "completion"}),
+    output_fields=("max_tokens", "max_completion_tokens"),
+    output_default=16,  # OpenAI's own
+)

@@ -1,0 +1,66 @@
+"""How the answers of one family of endpoints look on the wire: what the path of a call needs to know of them, and no more."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from gateway.errors import Refusal
+from gateway.progress import Usage
+
+Headers = Sequence[tuple[bytes, bytes]]
+JSON = (b"content-type", b"application/json")
+
+
+class Whole(NamedTuple):
+    """What an answer that was not streamed tells. `body` replaces the engine's bytes where an edit was needed."""
+
+    usage: Usage
+    is_empty: bool
+    body: bytes | None = None
+
+
+class Reader(Protocol):
+    """One stream from an engine, read as bytes."""
+
+    has_output: bool  # a non-empty piece of content, reasoning or tool call has passed
+    frames: int  # those that stand for about a token each, where the engine's own count is missing
+    usage: Usage | None
+
+    def feed(self, data: bytes) -> bytes:
+        """What the client gets of it. Raises: StreamBroke."""
+        ...
+
+    def end(self) -> bytes:
+        """The engine's side has closed: what is still owed to the client. Raises: StreamBroke when the answer was cut."""
+        ...
+
+    def last_words(self) -> bytes:
+        """Frames that end the answer as cut by length."""
+        ...
+
+    def silence(self) -> bytes:
+        """What keeps the line open while the engine says nothing, between two frames."""
+        ...
+
+
+class Dialect(Protocol):
+    """Stateless; one instance serves every call."""
+
+    silence: bytes  # keeps the line open before the first byte of the engine's answer
+
+    def reader(self, *, wants_usage: bool) -> Reader: ...
+
+    def whole(self, body: bytes) -> Whole:
+        """Raises: StreamBroke when the engine's body is not an answer."""
+        ...
+
+    def refused(self, refusal: Refusal) -> tuple[int, Headers, bytes]:
+        """Status, headers, body of an error while nothing has left."""
+        ...
+
+    def broken(self, refusal: Refusal, reader: Reader | None) -> bytes:
+        """An error inside a stream that has begun, and the stream's end."""
+        ...
+
+    def identity(self, request_id: bytes) -> Headers:
+        """The headers that name the request."""
+        ...

@@ -1,0 +1,46 @@
+"""What is particular to one paid endpoint: a table of these is all that the path of a call knows of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from backends.fleet import Replica
+from gateway.api.dialect import Dialect
+from models.catalogue import Kind
+
+Body = dict[str, Any]
+
+
+class Asked(NamedTuple):
+    """What the input holds. `prompts` are answered one by one (0: nothing is generated); `items` are priced by the batch."""
+
+    prompts: int
+    images: int = 0
+    items: int = 1
+
+
+def no_media(_: Body) -> int:
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """How one paid endpoint is read, what its engine gets, and how its answer looks.
+
+    `ask` checks the input and counts what is in it (raises Refusal); `media_bytes` is how much of a body is no text;
+    `edit` changes the engine's copy of the body in place, after the edits that all endpoints share. `output_fields` limit the
+    output, the first of them being written where one is needed; `output_default` is how much an engine is told to write where
+    the client says nothing: "plan" is the plan's limit. `kinds` are the models that serve it.
+    """
+
+    path: str
+    name: str
+    dialect: Dialect
+    ask: Callable[[Body], Asked]
+    edit: Callable[[Body, Replica, bool], None]
+    input_field: str
+    kinds: frozenset[Kind]
+    output_fields: tuple[str, ...] = ()
+    output_default: int | Literal["plan"] = "plan"
+    media_bytes: Callable[[Body], int] = no_media
+    streams: bool = True
