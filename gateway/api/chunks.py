@@ -1,5 +1,6 @@
 """OpenAI's dialect of chat and text completions: chunks, the usage chunk, `[DONE]`, and its error envelope."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +34,7 @@ class Chunks(OpenAiErrors):
     def reader(self, *, wants_usage: bool) -> "ChunkReader":
         return ChunkReader(wants_usage)
 
-    def whole(self, body: bytes) -> Whole:
+    def whole(self, body: bytes, asked: Mapping[str, Any]) -> Whole:
         parsed = parse_answer(body)
         if "choices" not in parsed:
             raise StreamBroke("the engine sent an answer without choices")

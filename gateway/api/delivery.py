@@ -119,7 +119,7 @@ class Delivery:
 
     async def _relay_answer(self, answer: Answer) -> None:
         if self._relay is None:
-            await relay_whole(answer, self._exchange, self._progress, self._exchange.dialect)
+            await relay_whole(answer, self._exchange, self._progress, self._call.body)
             return
         kind = answer.headers.get(b"content-type", b"")
         if not kind.startswith(b"text/event-stream"):

@@ -1,7 +1,7 @@
 """How the answers of one family of endpoints look on the wire: what the path of a call needs to know of them, and no more."""
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from gateway.errors import Refusal
 from gateway.progress import Usage
@@ -49,8 +49,8 @@ class Dialect(Protocol):
 
     def reader(self, *, wants_usage: bool) -> Reader: ...
 
-    def whole(self, body: bytes) -> Whole:
-        """Raises: StreamBroke when the engine's body is not an answer."""
+    def whole(self, body: bytes, asked: Mapping[str, Any]) -> Whole:
+        """An engine's body, read as the answer to what the client asked. Raises: StreamBroke when it is none."""
         ...
 
     def refused(self, refusal: Refusal) -> tuple[int, Headers, bytes]:

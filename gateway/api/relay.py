@@ -1,8 +1,9 @@
 """An engine's answer on its way to the client: bytes as they came, watched for output, end and errors."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
-from gateway.api.dialect import JSON, Dialect, Reader
+from gateway.api.dialect import JSON, Reader
 from gateway.api.exchange import Exchange
 from gateway.api.sse import StreamBroke
 from gateway.progress import Progress
@@ -17,11 +18,11 @@ class Answer(Protocol):
     async def read(self) -> bytes: ...
 
 
-async def relay_whole(answer: Answer, exchange: Exchange, progress: Progress, dialect: Dialect) -> None:
-    """Raises: StreamBroke when the body is not an answer, ClientGone."""
+async def relay_whole(answer: Answer, exchange: Exchange, progress: Progress, asked: Mapping[str, Any]) -> None:
+    """`asked` is the client's body. Raises: StreamBroke when the engine's is not an answer to it, ClientGone."""
     body = await read_all(answer)
     progress.first_byte_ms = exchange.elapsed_ms()
-    told = dialect.whole(body)
+    told = exchange.dialect.whole(body, asked)
     progress.count(told.usage)
     progress.empty = told.is_empty
     progress.status = 200
