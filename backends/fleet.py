@@ -5,10 +5,10 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from backends.engines.kind import EngineKind
 from backends.engines.kinds import ENGINE_KINDS
@@ -18,9 +18,17 @@ class InvalidFleet(Exception):
     """The fleet file says something that cannot be; the message names file, line and field."""
 
 
+# What a call of an account with replicas of its own does when none of their slots is free (backends/dedicated.py).
+Overflow = Literal["never", "queue", "shared"]
+
+
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One engine server. `slots` is how many requests it works on at once; `context` the tokens one request may have."""
+    """One engine server. `slots` is how many requests it works on at once; `context` the tokens one request may have.
+
+    `has_priority`: it was started so that it heeds a request's priority. `dedicated_to`: the one account, by its name, that it
+    works for; "" is everybody.
+    """
 
     id: str
     model: str
@@ -29,6 +37,9 @@ class Replica:
     slots: int
     context: int | None = None
     engine_model: str = ""
+    has_priority: bool = False
+    dedicated_to: str = ""
+    overflow: Overflow = "queue"
     api_key: str | None = field(default=None, repr=False)
     ca_file: str | None = None
     # Parsed from `url`.
@@ -43,6 +54,7 @@ class Replica:
     def at(
         cls, url: str, *, name: str, model: str, engine: EngineKind, slots: int, context: int | None = None,
         engine_model: str | None = None, api_key: str | None = None, ca_file: str | None = None,
+        has_priority: bool = False, dedicated_to: str = "", overflow: Overflow = "queue",
     ) -> Self:  # fmt: skip
         """Raises ValueError when `url` is not the root of an engine."""
         parts = urlsplit(url)
@@ -58,6 +70,7 @@ class Replica:
         authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         return cls(
             id=name, model=model, engine=engine, url=url, slots=slots, context=context, engine_model=engine_model or model,
+            has_priority=has_priority, dedicated_to=dedicated_to, overflow=overflow,
             api_key=api_key, ca_file=ca_file, host=host, port=port, is_tls=is_tls, base_path=base_path, authority=authority,
             origin=f"{parts.scheme}://{authority}",
         )  # fmt: skip
@@ -87,10 +100,19 @@ class Fleet:
         return cls(tuple(_replica(path, text, index, entry) for index, entry in enumerate(entries)))
 
     def pools(self) -> dict[str, list[Replica]]:
-        """Which replicas serve which model."""
+        """Which replicas serve which model for everybody."""
         pools: dict[str, list[Replica]] = {}
         for replica in self.replicas:
-            pools.setdefault(replica.model, []).append(replica)
+            if not replica.dedicated_to:
+                pools.setdefault(replica.model, []).append(replica)
+        return pools
+
+    def dedicated(self) -> dict[tuple[str, str], list[Replica]]:
+        """By account and model, which replicas serve that account alone."""
+        pools: dict[tuple[str, str], list[Replica]] = {}
+        for replica in self.replicas:
+            if replica.dedicated_to:
+                pools.setdefault((replica.dedicated_to, replica.model), []).append(replica)
         return pools
 
     def replica(self, replica_id: str) -> Replica | None:
@@ -112,6 +134,10 @@ class _Entry(BaseModel):
     engine_model: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     api_key_file: str | None = None
     ca_file: str | None = None
+    priority: bool = False
+    # A part of a key's name in Valkey, where braces mean something.
+    dedicated_to: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^{}\x00-\x1f\x7f]+$")] | None = None
+    overflow: Overflow | None = None
 
     @field_validator("engine")
     @classmethod
@@ -119,6 +145,21 @@ class _Entry(BaseModel):
         if name not in ENGINE_KINDS:
             raise ValueError(f"{name!r} is none of {', '.join(ENGINE_KINDS)}")
         return name
+
+    @field_validator("priority")
+    @classmethod
+    def _is_heeded(cls, is_on: bool, info: ValidationInfo) -> bool:
+        kind = ENGINE_KINDS.get(info.data.get("engine", ""))
+        if is_on and kind is not None and kind.priority is None:
+            raise ValueError(f"{kind.name} knows no priorities; leave it out")
+        return is_on
+
+    @field_validator("overflow")
+    @classmethod
+    def _is_of_a_dedicated_one(cls, overflow: Overflow | None, info: ValidationInfo) -> Overflow | None:
+        if overflow is not None and info.data.get("dedicated_to") is None:
+            raise ValueError("only a replica with dedicated_to has one")
+        return overflow
 
     @field_validator("url")
     @classmethod
@@ -141,6 +182,16 @@ class _Document(BaseModel):
             seen.add(entry.id)
         return self
 
+    @model_validator(mode="after")
+    def _overflows_agree(self) -> Self:
+        stated: dict[tuple[str, str], str] = {}
+        for entry in self.replica:
+            if entry.dedicated_to is not None:
+                overflow = stated.setdefault((entry.dedicated_to, entry.model), entry.overflow or "queue")
+                if overflow != (entry.overflow or "queue"):
+                    raise ValueError(f"the replicas of {entry.model} dedicated to {entry.dedicated_to!r} disagree on overflow")
+        return self
+
 
 def _replica(path: Path, text: str, index: int, entry: _Entry) -> Replica:
     api_key = None
@@ -154,7 +205,8 @@ def _replica(path: Path, text: str, index: int, entry: _Entry) -> Replica:
             raise InvalidFleet(f"{where}: {entry.api_key_file} holds no key")
     return Replica.at(
         entry.url, name=entry.id, model=entry.model, engine=ENGINE_KINDS[entry.engine], slots=entry.slots,
-        context=entry.context, engine_model=entry.engine_model, api_key=api_key,
+        context=entry.context, engine_model=entry.engine_model, api_key=api_key, has_priority=entry.priority,
+        dedicated_to=entry.dedicated_to or "", overflow=entry.overflow or "queue",
         ca_file=str(path.parent / entry.ca_file) if entry.ca_file else None,
     )  # fmt: skip
 

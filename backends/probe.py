@@ -1,9 +1,13 @@
-"""Asks every replica for its health every two seconds, so that one that hangs or fell over is found before a call finds it."""
+"""Asks every replica for its health and its load every two seconds: one that hangs or fell over is found before a call finds it,
+and one that has too much gets less."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 
+from backends.capacity import Capacity
 from backends.client import Aborted, EngineClient, EngineFault, EngineUnreachable
+from backends.engines.report import PAGE_LIMIT_BYTES, read_report
 from backends.fleet import Replica
 from backends.readiness import Readiness
 
@@ -12,10 +16,15 @@ EVERY_SECONDS = 2.0
 PATIENCE_SECONDS = 3.0
 
 
+class PageTooLarge(Exception):
+    """No metrics page of an engine is as large."""
+
+
 async def watch(
     client: EngineClient,
     replicas: Sequence[Replica],
     readiness: Readiness,
+    capacity: Capacity,
     *,
     every_seconds: float = EVERY_SECONDS,
     patience_seconds: float = PATIENCE_SECONDS,
@@ -24,7 +33,8 @@ async def watch(
 
     async def watch_one(replica: Replica) -> None:
         while True:
-            await probe(client, replica, readiness, patience_seconds)
+            if await probe(client, replica, readiness, patience_seconds):
+                await weigh(client, replica, capacity, patience_seconds)
             await asyncio.sleep(every_seconds)
 
     async with asyncio.TaskGroup() as group:
@@ -32,17 +42,39 @@ async def watch(
             group.create_task(watch_one(replica))
 
 
-async def probe(client: EngineClient, replica: Replica, readiness: Readiness, patience_seconds: float) -> None:
-    """Once. An engine is well when it says so, whole and in time."""
+async def probe(client: EngineClient, replica: Replica, readiness: Readiness, patience_seconds: float) -> bool:
+    """Once; whether it is well. An engine is well when it says so, whole and in time."""
+    is_healthy = False
     try:
-        async with asyncio.timeout(patience_seconds):
-            with client.open(replica, replica.engine.health_path, b"", (), method="GET") as answer:
-                await answer.start()
-                while await answer.read():
-                    pass
+        status, _ = await _page(client, replica, replica.engine.health_path, patience_seconds)
+        is_healthy = status < 300
     except EngineUnreachable:
         readiness.probed(replica.id, is_healthy=False, is_certain=True)
-    except (EngineFault, Aborted, TimeoutError):
+    except (EngineFault, Aborted, TimeoutError, PageTooLarge):
         readiness.probed(replica.id, is_healthy=False)
     else:
-        readiness.probed(replica.id, is_healthy=answer.status < 300)
+        readiness.probed(replica.id, is_healthy)
+    return is_healthy
+
+
+async def weigh(client: EngineClient, replica: Replica, capacity: Capacity, patience_seconds: float) -> None:
+    """Once. No page, none in time, or one that says nothing leaves what is known as it is."""
+    asked_at = time.monotonic()
+    try:
+        status, page = await _page(client, replica, replica.engine.metrics_path, patience_seconds)
+    except (EngineFault, Aborted, TimeoutError, PageTooLarge):
+        return
+    if status == 200:
+        capacity.reported(replica, read_report(page, replica.engine.gauges), time.monotonic() - asked_at)
+
+
+async def _page(client: EngineClient, replica: Replica, path: str, patience_seconds: float) -> tuple[int, bytes]:
+    async with asyncio.timeout(patience_seconds):
+        with client.open(replica, path, b"", (), method="GET") as answer:
+            await answer.start()
+            page = bytearray()
+            while part := await answer.read():
+                page += part
+                if len(page) > PAGE_LIMIT_BYTES:
+                    raise PageTooLarge
+            return answer.status, bytes(page)

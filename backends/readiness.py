@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from backends.breaker import Breaker, State, after_fault, after_success, after_try_began, is_fault, may_try
-from backends.choose import Standing, preference
+from backends.choose import NONE_TIGHTENED, Standing, preference
 from backends.fleet import Replica
 
 # One missed probe may be a long tick of a busy engine.
@@ -23,12 +23,15 @@ class Readiness:
         self._known: dict[str, _Known] = {}
         self._turn = 0
 
-    def prefer(self, pool: Sequence[Replica], in_flight: Mapping[str, int]) -> tuple[Replica, ...]:
+    def prefer(
+        self, pool: Sequence[Replica], in_flight: Mapping[str, int], tightened: Mapping[str, int] = NONE_TIGHTENED
+    ) -> tuple[Replica, ...]:
         """Whom to ask for a slot, in order. When the first one is on trial, this call is its try."""
         if len(pool) == 1 and not self._known:
             return tuple(pool)
         self._turn += 1
-        order = preference(pool, in_flight, {replica.id: self.standing(replica.id) for replica in pool}, self._turn)
+        standings = {replica.id: self.standing(replica.id) for replica in pool}
+        order = preference(pool, in_flight, standings, self._turn, tightened)
         if order and self.standing(order[0].id) is Standing.TRIAL:
             known, now = self._of(order[0].id), self._now()
             if may_try(known.breaker, now):

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from backends.capacity import Capacity
 from backends.client import EngineClient, Patience
 from backends.failures import EngineFault, EngineUnreachable
 from backends.fleet import Fleet, Replica
@@ -50,12 +51,14 @@ class House:
     queue: Queue
     engines: EngineClient
     readiness: Readiness
+    capacity: Capacity
     trusted_proxies: Sequence[Network]
 
     def preference(self, model: str) -> Sequence[tuple[str, int]]:
         """The replicas that may take a call for the model, best first, with how many calls each takes at once."""
-        order = self.readiness.prefer(self.pools.get(model, ()), self.queue.load(model))
-        return [(replica.id, replica.slots) for replica in order]
+        tightened = self.capacity.tightened
+        order = self.readiness.prefer(self.pools.get(model, ()), self.queue.load(model), tightened)
+        return [(replica.id, tightened.get(replica.id, replica.slots)) for replica in order]
 
     def engine_failed(self, replica: Replica, failure: Exception, status: int, account: str) -> None:
         """Note whose fault it was: a refused connection is the replica's; what came of a request may be the request's."""
@@ -85,7 +88,7 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
         stack.push_async_callback(house.queue.close)
         stack.push_async_callback(house.engines.close)
         replicas = [replica for pool in house.pools.values() for replica in pool]
-        for running in (house.queue.beat(), watch(house.engines, replicas, house.readiness)):
+        for running in (house.queue.beat(), watch(house.engines, replicas, house.readiness, house.capacity)):
             stack.push_async_callback(_cancel, asyncio.create_task(running))
         _watch_gauges(house)
         yield house
@@ -120,6 +123,7 @@ def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
         ),
         engines=EngineClient(patience),
         readiness=Readiness(),
+        capacity=Capacity(),
         trusted_proxies=networks(settings.trusted_proxies),
     )
 

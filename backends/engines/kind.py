@@ -6,11 +6,12 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """Names of an engine's own Prometheus metrics; None where it has none."""
+    """Names of an engine's own Prometheus metrics, as they are on its page; None where it has none."""
 
     running: str | None
     waiting: str | None
-    kv_use: str | None
+    kv_use: str | None  # a share, 0 to 1
+    preemptions: str | None  # a counter: requests whose memory was taken away while they ran
 
 
 @dataclass(frozen=True, slots=True)

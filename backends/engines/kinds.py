@@ -3,6 +3,7 @@
 from types import MappingProxyType
 
 from backends.engines.llamacpp import LLAMACPP
+from backends.engines.sglang import SGLANG
 from backends.engines.vllm import VLLM
 
-ENGINE_KINDS = MappingProxyType({kind.name: kind for kind in (VLLM, LLAMACPP)})
+ENGINE_KINDS = MappingProxyType({kind.name: kind for kind in (VLLM, SGLANG, LLAMACPP)})

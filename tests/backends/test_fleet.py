@@ -69,7 +69,7 @@ def test_an_engines_key_is_not_shown_with_its_replica(tmp_path: Path) -> None:
         ("slots = 32", 'slots = "32"', r"line 17: replica gpu-b: slots: .*valid integer"),
         ("slots = 32", "", r"line 12: replica gpu-b: slots: Field required"),
         ("slots = 32", "slots = 32\nslot = 1", r"line 18: replica gpu-b: slot: Extra inputs"),
-        ('engine = "llamacpp"', 'engine = "ollama"', r"line 22: replica cpu: engine: 'ollama' is none of vllm, llamacpp"),
+        ('engine = "llamacpp"', 'engine = "ollama"', r"line 22: replica cpu: engine: 'ollama' is none of vllm, sglang, llamacpp"),
         ("http://127.0.0.1:9000", "127.0.0.1:9000", r"line 23: replica cpu: url: '127.0.0.1:9000' is no http"),
         ("http://127.0.0.1:9000", "http://127.0.0.1:9000/v1", r"line 23: replica cpu: url: .*leave out /v1"),
         ("http://127.0.0.1:9000", "http://u:p@127.0.0.1:9000", r"line 23: .*more than a host"),
@@ -77,6 +77,10 @@ def test_an_engines_key_is_not_shown_with_its_replica(tmp_path: Path) -> None:
         ('id = "cpu"', 'id = "gpu-a"', r"two replicas have the id 'gpu-a'"),
         ('id = "cpu"', 'id = "a b"', r"line 20: replica a b: id: "),
         ("[[replica]]", "[[replicas]]", r"fleet\.toml: replica: Field required"),
+        ("slots = 4", "slots = 4\npriority = true", r"line 25: replica cpu: priority: llamacpp knows no priorities"),
+        ("slots = 4", 'slots = 4\noverflow = "never"', r"line 25: replica cpu: overflow: only a replica with dedicated_to"),
+        ("slots = 4", 'slots = 4\ndedicated_to = "a{b"', r"line 25: replica cpu: dedicated_to: String should match"),
+        ("slots = 4", 'slots = 4\ndedicated_to = "a"\noverflow = "sometimes"', r"line 26: .*overflow: Input should be"),
         ('id = "cpu"', "id = cpu", r"fleet\.toml is no TOML: .*line 20"),
     ],
 )  # fmt: skip
@@ -108,3 +112,21 @@ def test_no_file_and_no_replica(tmp_path: Path) -> None:
 def test_an_address_that_is_none(url: str) -> None:
     with pytest.raises(ValueError, match=r"http|host"):
         Replica.at(url, name="a", model="m", engine=VLLM, slots=1)
+
+
+def test_dedicated_replicas_are_in_nobody_elses_pool(tmp_path: Path) -> None:
+    (tmp_path / "engine.key").write_text("secret")
+    own = 'slots = 32\npriority = true\ndedicated_to = "Acme, Inc."\noverflow = "shared"\n'
+    fleet = load(tmp_path, GOOD.replace("slots = 32\n", own))
+    a, b, cpu = fleet.replicas
+    assert fleet.pools() == {"llama-3.1-8b": [a], "smollm2-135m-instruct": [cpu]}
+    assert fleet.dedicated() == {("Acme, Inc.", "llama-3.1-8b"): [b]}
+    assert (a.has_priority, b.has_priority, b.overflow, cpu.dedicated_to) == (False, True, "shared", "")
+
+
+def test_the_replicas_of_one_account_state_one_overflow(tmp_path: Path) -> None:
+    (tmp_path / "engine.key").write_text("secret")
+    text = GOOD.replace("slots = 64\n", 'slots = 64\ndedicated_to = "acme"\noverflow = "never"\n')
+    assert load(tmp_path, text.replace("slots = 32\n", 'slots = 32\ndedicated_to = "other"\n')).pools()
+    with pytest.raises(InvalidFleet, match=r"llama-3\.1-8b dedicated to 'acme' disagree on overflow"):
+        load(tmp_path, text.replace("slots = 32\n", 'slots = 32\ndedicated_to = "acme"\n'))

@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 
 import pytest
 
+from backends.capacity import Capacity
 from backends.choose import Standing
 from backends.client import EngineClient
 from backends.fleet import Replica
 from backends.probe import watch
 from backends.readiness import Readiness
-from tests.backends.client.raw_engine import raw_engine, saying
+from tests.backends.client.raw_engine import Peer, raw_engine, saying
 from tests.support.engine_fixture import StandInEngine
 
 StartEngine = Callable[..., StandInEngine]
@@ -28,8 +30,8 @@ class Watching:
     """Probes often while the block runs."""
 
     def __init__(self, client: EngineClient, *replicas: Replica) -> None:
-        self.readiness = Readiness()
-        self._work = watch(client, replicas, self.readiness, every_seconds=0.05, patience_seconds=0.15)
+        self.readiness, self.capacity = Readiness(), Capacity()
+        self._work = watch(client, replicas, self.readiness, self.capacity, every_seconds=0.05, patience_seconds=0.15)
 
     async def __aenter__(self) -> "Watching":
         self._task = asyncio.create_task(self._work)
@@ -40,8 +42,11 @@ class Watching:
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def until(self, name: str, standing: Standing) -> None:
+        await self.until_so(lambda: self.readiness.standing(name) is standing)
+
+    async def until_so(self, is_so: Callable[[], bool]) -> None:
         async with asyncio.timeout(5):
-            while self.readiness.standing(name) is not standing:
+            while not is_so():
                 assert not self._task.done()
                 await asyncio.sleep(0.01)
 
@@ -72,3 +77,44 @@ async def test_a_hung_engine_is_found(client: EngineClient, stand_in_engine: Sta
 async def test_an_engine_that_says_that_it_is_not_well(client: EngineClient, answer: bytes) -> None:
     async with raw_engine(saying(answer)) as engine, Watching(client, engine.replica) as watching:
         await watching.until("raw", Standing.BROKEN)
+
+
+def page(status: bytes, text: bytes) -> bytes:
+    return b"HTTP/1.1 %b Said\r\ncontent-length: %d\r\n\r\n%b" % (status, len(text), text)
+
+
+BUSY = page(b"200", b"vllm:num_requests_running 2\nvllm:num_requests_waiting 9\n")
+CALM = page(b"200", b"vllm:num_requests_running 2\nvllm:num_requests_waiting 0\n")
+ENDLESS = b"HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n" + b"x" * 5_000_000
+
+
+@dataclass
+class Reporting:
+    """A socket that is healthy, and whose metrics page says what it is told to."""
+
+    metrics: bytes
+
+    async def __call__(self, peer: Peer) -> None:
+        while True:
+            head = await peer.request()
+            peer.say(self.metrics if head.startswith(b"GET /metrics ") else page(b"200", b""))
+
+
+async def test_an_engine_that_keeps_requests_waiting_gets_fewer_and_then_more_again(client: EngineClient) -> None:
+    says = Reporting(BUSY)
+    async with raw_engine(says) as engine, Watching(client, engine.replica) as watching:
+        await watching.until_so(lambda: watching.capacity.tightened == {"raw": 2})
+        says.metrics = CALM
+        await watching.until_so(lambda: watching.capacity.tightened == {})
+
+
+@pytest.mark.parametrize("metrics", [page(b"501", b"not started with --metrics"), page(b"200", b"<html>"), ENDLESS, b"?\r\n\r\n"])
+async def test_a_page_that_says_nothing_freezes_the_cap_and_leaves_the_engine_well(client: EngineClient, metrics: bytes) -> None:
+    says = Reporting(BUSY)
+    async with raw_engine(says) as engine, Watching(client, engine.replica) as watching:
+        await watching.until_so(lambda: watching.capacity.tightened == {"raw": 2})
+        says.metrics = metrics
+        age = watching.capacity.report_age(engine.replica)
+        await watching.until_so(lambda: watching.capacity.report_age(engine.replica) > age + 0.3)
+        assert watching.capacity.tightened == {"raw": 2}
+        assert watching.readiness.standing("raw") is Standing.READY

@@ -1,0 +1,55 @@
+"""An engine's metrics page, read as far as it matters: found by substring search, since parsing it all would hold the loop."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from backends.engines.kind import Gauges
+
+# vLLM's page has about 100 KB, most of it buckets of histograms.
+PAGE_LIMIT_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an engine says of itself at one moment. None: it does not say. `preemptions` is a count that only grows."""
+
+    running: int | None = None
+    waiting: int | None = None
+    kv_use: float | None = None
+    preemptions: int | None = None
+
+
+def read_report(page: bytes, gauges: Gauges) -> Report:
+    """An engine of several ranks has one sample for each: their calls add up, the fullest KV cache counts."""
+    return Report(
+        running=_sum(page, gauges.running),
+        waiting=_sum(page, gauges.waiting),
+        kv_use=max(_samples(page, gauges.kv_use), default=None),
+        preemptions=_sum(page, gauges.preemptions),
+    )
+
+
+def _sum(page: bytes, name: str | None) -> int | None:
+    found = list(_samples(page, name))
+    return int(sum(found)) if found else None
+
+
+def _samples(page: bytes, name: str | None) -> Iterator[float]:
+    """Lines `name{labels} value` and `name value`, with or without a time behind; what is no number is left out."""
+    if name is None:
+        return
+    wanted, at = name.encode(), 0
+    while (at := page.find(wanted, at)) >= 0:
+        begins_a_line = at == 0 or page[at - 1 : at] == b"\n"
+        at += len(wanted)
+        if not begins_a_line or page[at : at + 1] not in (b"{", b" ", b"\t"):
+            continue
+        end = page.find(b"\n", at)
+        line = page[at:] if end < 0 else page[at:end]
+        words = line[line.rfind(b"}") + 1 :].split()
+        try:
+            value = float(words[0])
+        except (IndexError, ValueError):
+            continue
+        if 0 <= value < 2**53:  # neither NaN nor infinite
+            yield value

@@ -1,0 +1,17 @@
+"""SGLang, by the names in the source of 0.5.23; nobody has run Faregate before one yet."""
+
+from backends.engines.kind import EngineKind, Gauges
+
+SGLANG = EngineKind(
+    name="sglang",
+    health_path="/health",
+    metrics_path="/metrics",  # only with --enable-metrics
+    gauges=Gauges(
+        running="sglang:num_running_reqs",
+        waiting="sglang:num_queue_reqs",
+        kv_use="sglang:token_usage",
+        preemptions=None,  # what it retracts waits again, and is seen there
+    ),
+    priority="higher_first",  # only with --enable-priority-scheduling
+    lacks=frozenset(),
+)
