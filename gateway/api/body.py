@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from gateway.api.encodings import coding_of, decoded
 from gateway.errors import Refusal
 
 # What the JSON library writes at most.
@@ -25,13 +26,8 @@ class ClientGone(Exception):
 
 
 async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit_bytes: int) -> bytes:
-    """The whole body; a slow one is cut by the server. Raises: Refusal (413, before it is read whole), ClientGone."""
-    if encoding := headers.get(b"content-encoding"):
-        raise Refusal(
-            415,
-            f"Content-Encoding {encoding.decode('latin-1')!r} is not supported; send the JSON body uncompressed.",
-            code="unsupported_content_encoding",
-        )
+    """The whole body, decoded; a slow one is cut by the server. Raises: Refusal (413, before it is read whole), ClientGone."""
+    coding = coding_of(headers.get(b"content-encoding"))
     _check_content_type(headers.get(b"content-type"))
     declared = headers.get(b"content-length")
     if declared is not None and int(declared) > limit_bytes:
@@ -46,7 +42,9 @@ async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit_byte
         if size > limit_bytes:
             raise _too_large(limit_bytes)
         if not message["more_body"]:
-            return b"".join(pieces) if len(pieces) > 1 else bytes(pieces[0])
+            break
+    body = b"".join(pieces) if len(pieces) > 1 else bytes(pieces[0])
+    return await decoded(body, coding, limit_bytes) if coding else body
 
 
 def _check_content_type(given: bytes | None) -> None:

@@ -65,10 +65,6 @@ async def test_json_of_any_spelling_is_taken(kind: bytes) -> None:
     assert await read_body(receiving(part(b"{}")), {b"content-type": kind}, LIMIT) == b"{}"
 
 
-async def test_a_compressed_body_is_refused_with_what_to_do() -> None:
-    assert "uncompressed" in (await refused(part(b"{}"), headers={b"content-encoding": b"zstd"})).message
-
-
 @pytest.mark.parametrize(
     ("raw", "code", "words"),
     [
