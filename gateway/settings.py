@@ -46,6 +46,13 @@ class Settings(BaseSettings):
     header_seconds: float = Field(default=10.0, gt=0, description="a client must have sent its headers by then")
     body_seconds: float = Field(default=60.0, gt=0, description="a client must have sent its body by then")
     keep_alive_seconds: float = Field(default=75.0, gt=0)
+    fetch_images: bool = Field(default=True, description="images by http(s) address are fetched; otherwise refused")
+    fetch_allowed: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="hosts, addresses or networks, separated by commas, that images come from though not public",
+    )
+    fetch_bytes: int = Field(default=20 * MIB, ge=1024, le=1024 * MIB, description="a fetched image may be as large")
+    fetch_seconds: float = Field(default=10.0, gt=0, description="a fetched image must be there by then")
     total_seconds: float = Field(default=600.0, gt=0, description="the longest that one call may take")
     first_byte_seconds: float = Field(default=300.0, gt=0, description="the longest wait for an engine to begin")
     stream_idle_seconds: float = Field(default=120.0, gt=0, description="the longest silence of an engine inside an answer")
@@ -61,9 +68,10 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _split_lists(cls, values: dict[str, Any]) -> dict[str, Any]:
-        given = values.get("trusted_proxies")
-        if isinstance(given, str):
-            values["trusted_proxies"] = tuple(part.strip() for part in given.split(",") if part.strip())
+        for name in ("trusted_proxies", "fetch_allowed"):
+            given = values.get(name)
+            if isinstance(given, str):
+                values[name] = tuple(part.strip() for part in given.split(",") if part.strip())
         return values
 
     @classmethod

@@ -23,6 +23,8 @@ from gateway.access.keyring import Keyring
 from gateway.access.keystore import KeyStore
 from gateway.clock import Clock
 from gateway.drain import Drain
+from gateway.fetch.fetcher import Fetcher
+from gateway.fetch.policy import Policy
 from gateway.limits.gate import Gate
 from gateway.limits.rebuild import Source, SourceUnavailable
 from gateway.log import Log
@@ -51,6 +53,7 @@ class House:
     queue: Queue
     engines: EngineClient
     readiness: Readiness
+    fetcher: Fetcher | None
     capacity: Capacity
     trusted_proxies: Sequence[Network]
 
@@ -123,9 +126,16 @@ def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
         ),
         engines=EngineClient(patience),
         readiness=Readiness(),
+        fetcher=_fetcher(settings),
         capacity=Capacity(),
         trusted_proxies=networks(settings.trusted_proxies),
     )
+
+
+def _fetcher(settings: Settings) -> Fetcher | None:
+    if not settings.fetch_images:
+        return None
+    return Fetcher(Policy.of(settings.fetch_allowed), bytes_max=settings.fetch_bytes, seconds=settings.fetch_seconds)
 
 
 async def _source(stack: AsyncExitStack, settings: Settings) -> Source:

@@ -12,6 +12,7 @@ from gateway.access.keystore import KeyStoreUnavailable
 from gateway.access.unknown import TooManyUnknownKeys
 from gateway.api.delivery import NoReplicaReady, TotalTimedOut
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused, client_error
+from gateway.api.images import ImageUnavailable
 from gateway.api.receipts import in_words, utc
 from gateway.api.sse import StreamBroke
 from gateway.drain import Draining
@@ -147,6 +148,7 @@ _TABLE: tuple[tuple[type[Exception], Callable[[Any], Refusal]], ...] = (
     (TooManyOpenCalls, _concurrency),
     (GateClosed, _closed),
     (ModelUnknown, _unknown_model),
+    (ImageUnavailable, lambda error: Refusal(400, f"{error} Nothing was billed.", code="image_not_fetched", param=error.place)),
     (FareOutOfBounds, lambda error: Refusal(400, str(error), code="fare_out_of_bounds")),
     (PoolFull, _overloaded),
     (WaitedTooLong, _overloaded),

@@ -3,7 +3,7 @@
 import traceback
 
 from gateway.access.caller import Caller, KeyRefused
-from gateway.api import who
+from gateway.api import images, who
 from gateway.api.body import ClientGone, parse_object, read_body
 from gateway.api.call import Call, read_call
 from gateway.api.delivery import Delivery
@@ -34,9 +34,11 @@ async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
     caller = await who.identify(house, exchange)  # first: who has no key makes us read nothing
     raw = await read_body(exchange.receive, exchange.headers, house.settings.body_limit_bytes)
     call = read_call(endpoint, parse_object(raw), len(raw))
+    images.check(call.addressed, house.fetcher)
     caller, order = await _order(house, exchange, call, caller)
     with house.queue.slot(order.model.id, exchange.request_id, order.service_class) as slot:
-        slot.try_now(lambda: house.preference(order.model.id))  # leaves in one write with the admit
+        if not call.addressed:  # a slot must not idle while we fetch
+            slot.try_now(lambda: house.preference(order.model.id))  # leaves in one write with the admit
         hold, order = await _hold(house, exchange, call, order, caller)
         with hold, Settling(house, exchange, hold, call) as progress:
             exchange.receipt += receipt(hold, house.clock.now_ms())

@@ -10,6 +10,7 @@ from gateway.api.call import Call
 from gateway.api.delivery import NoReplicaReady, TotalTimedOut
 from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused
+from gateway.api.images import ImageUnavailable
 from gateway.api.refusals import refusal_of
 from gateway.api.sse import StreamBroke
 from gateway.limits.hold import Hold
@@ -20,6 +21,7 @@ _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (EngineTimedOut, Outcome.TIMED_OUT),
     (TotalTimedOut, Outcome.TIMED_OUT),
     (EngineRefused, Outcome.ENGINE_REFUSED),
+    (ImageUnavailable, Outcome.CLIENT_ERROR),
     (PoolFull, Outcome.SHED),
     (WaitedTooLong, Outcome.SHED),
     (NoReplicaReady, Outcome.NO_CAPACITY),
