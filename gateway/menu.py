@@ -10,11 +10,13 @@ from models.catalogue import Catalogue, Model
 
 @dataclass(frozen=True, slots=True)
 class Dish:
-    """A model as it is served here. `context` is the smallest that a replica gives it; None: unknown."""
+    """A model as it is served here. `context` is the smallest that a replica gives it; None: unknown. `lacks` are the endpoints
+    that one of its engines does not have."""
 
     model: Model
     replicas: Sequence[Replica]
     context: int | None
+    lacks: frozenset[str] = frozenset()
 
 
 class Menu:
@@ -28,8 +30,9 @@ class Menu:
         for model_id, replicas in pools.items():
             model = catalogue.resolve(model_id)
             context = min((replica.context for replica in replicas if replica.context), default=model.context)
+            lacks = frozenset().union(*(replica.engine.lacks_endpoints for replica in replicas))
             for name in (model.id, *model.aliases):
-                self._dishes[name] = Dish(model, replicas, context)
+                self._dishes[name] = Dish(model, replicas, context, lacks)
 
     def find(self, name: str) -> Dish:
         """Raises: ModelUnknown, Refusal (404) for a model that no replica serves."""
@@ -44,3 +47,7 @@ class Menu:
                 param="model",
             )
         return self._dishes[self._served.resolve(name).id]  # in other letters, or unknown: what is near is what is served
+
+    def dishes(self) -> list[Dish]:
+        """Each once, by its model's id."""
+        return [self._dishes[model_id] for model_id in sorted(model.id for model in self._served.models)]

@@ -25,3 +25,5 @@ class EngineKind:
     priority: Literal["lower_first", "higher_first"] | None
     # Request fields that it refuses or silently ignores.
     lacks: frozenset[str]
+    # Endpoints of ours that it doesn't have, or has in another shape; by name.
+    lacks_endpoints: frozenset[str] = frozenset()

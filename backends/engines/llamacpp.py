@@ -9,4 +9,5 @@ LLAMACPP = EngineKind(
     gauges=Gauges(running="llamacpp:requests_processing", waiting="llamacpp:requests_deferred", kv_use=None, preemptions=None),
     priority=None,
     lacks=frozenset({"priority"}),
+    lacks_endpoints=frozenset({"score"}),
 )

@@ -14,4 +14,5 @@ SGLANG = EngineKind(
     ),
     priority="higher_first",  # only with --enable-priority-scheduling
     lacks=frozenset(),
+    lacks_endpoints=frozenset({"score"}),  # its own takes token ids of labels
 )

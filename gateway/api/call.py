@@ -48,7 +48,7 @@ def read_call(endpoint: Endpoint, body: dict[str, Any], body_bytes: int) -> Call
         body_bytes=body_bytes,
         model=model,
         stream=stream,
-        generations=_generations(body) * asked.prompts,
+        generations=_generations(body, endpoint.generation_fields) * asked.prompts,
         items=asked.items,
         images=asked.images,
         wants_usage=_wants_usage(body, stream),
@@ -60,10 +60,9 @@ def _output_tokens(body: dict[str, Any], fields: tuple[str, ...]) -> int | None:
     return min([_count(body, field, 1) for field in fields if body.get(field) is not None], default=None)
 
 
-def _generations(body: dict[str, Any]) -> int:
-    """`best_of` makes the engine run that many, however few it returns."""
-    wanted = _count(body, "n", 1) if body.get("n") is not None else 1
-    return max(wanted, _count(body, "best_of", 1)) if body.get("best_of") is not None else wanted
+def _generations(body: dict[str, Any], fields: tuple[str, ...]) -> int:
+    """The largest counts: `best_of` makes the engine run that many, however few it returns."""
+    return max([_count(body, field, 1) for field in fields if body.get(field) is not None], default=1)
 
 
 def _wants_usage(body: dict[str, Any], stream: bool) -> bool:

@@ -101,6 +101,7 @@ CHAT = Endpoint(
     edit=_ask_for_usage,
     input_field="messages",
     kinds=frozenset({"chat"}),
+    generation_fields=("n", "best_of"),
     output_fields=("max_tokens", "max_completion_tokens"),
     media_bytes=_media_bytes,
 )
@@ -112,6 +113,7 @@ COMPLETIONS = Endpoint(
     edit=_ask_for_usage,
     input_field="prompt",
     kinds=frozenset({"chat", "completion"}),
+    generation_fields=("n", "best_of"),
     output_fields=("max_tokens", "max_completion_tokens"),
     output_default=16,  # OpenAI's own
 )

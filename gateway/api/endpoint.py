@@ -28,9 +28,10 @@ class Endpoint:
     """How one paid endpoint is read, what its engine gets, and how its answer looks.
 
     `ask` checks the input and counts what is in it (raises Refusal); `media_bytes` is how much of a body is no text;
-    `edit` changes the engine's copy of the body in place, after the edits that all endpoints share. `output_fields` limit the
-    output, the first of them being written where one is needed; `output_default` is how much an engine is told to write where
-    the client says nothing: "plan" is the plan's limit. `kinds` are the models that serve it.
+    `edit` changes the engine's copy of the body in place, after the edits that all endpoints share. `generation_fields` make an
+    engine answer each prompt more than once. `output_fields` limit the output, the first of them being written where one is
+    needed; `output_default` is how much an engine is told to write where the client says nothing: "plan" is the plan's limit.
+    `kinds` are the models that serve it; `also_at` are further paths of ours, engines know `path` alone.
     """
 
     path: str
@@ -40,7 +41,13 @@ class Endpoint:
     edit: Callable[[Body, Replica, bool], None]
     input_field: str
     kinds: frozenset[Kind]
+    also_at: tuple[str, ...] = ()
+    generation_fields: tuple[str, ...] = ()
     output_fields: tuple[str, ...] = ()
     output_default: int | Literal["plan"] = "plan"
     media_bytes: Callable[[Body], int] = no_media
     streams: bool = True
+
+    def is_served_by(self, kind: Kind, lacks: frozenset[str]) -> bool:
+        """Whether a model of this kind has it, on engines that lack the endpoints named."""
+        return kind in self.kinds and self.name not in lacks

@@ -2,4 +2,5 @@
 
 from gateway.api.chat import CHAT, COMPLETIONS
 
-PAID = {endpoint.path: endpoint for endpoint in (CHAT, COMPLETIONS)}
+ENDPOINTS = (CHAT, COMPLETIONS)
+PAID = {path: endpoint for endpoint in ENDPOINTS for path in (endpoint.path, *endpoint.also_at)}

@@ -13,6 +13,9 @@ from gateway.errors import Refusal
 from gateway.menu import Menu
 from models.catalogue import Model
 
+# So many models are named where another one is needed.
+NAMED_MAX = 5
+
 
 @dataclass(slots=True)
 class Order:
@@ -39,14 +42,8 @@ def place(call: Call, caller: Caller, menu: Menu) -> Order:
             code="model_not_in_plan",
             param="model",
         )
-    if model.kind not in call.endpoint.kinds:
-        raise Refusal(
-            400,
-            f"{model.id!r} is a model for {model.kind}, which {call.endpoint.path} does not serve. GET /v1/models shows each "
-            "model's endpoints.",
-            code="model_not_for_endpoint",
-            param="model",
-        )
+    if not call.endpoint.is_served_by(model.kind, dish.lacks):
+        raise _not_served(call.endpoint, model, menu)
     _check_envelope(call, plan)
     return Order(
         model=model,
@@ -56,6 +53,18 @@ def place(call: Call, caller: Caller, menu: Menu) -> Order:
         output_default=_output_default(plan, dish.context, call.endpoint),
         account=caller.account_id,
         service_class=plan.service_class,
+    )
+
+
+def _not_served(endpoint: Endpoint, model: Model, menu: Menu) -> Refusal:
+    able = [dish.model.id for dish in menu.dishes() if endpoint.is_served_by(dish.model.kind, dish.lacks)]
+    instead = f"Models that are: {', '.join(able[:NAMED_MAX])}." if able else "No model here is."
+    return Refusal(
+        400,
+        f"The model {model.id!r} ({model.kind}) is not served at {endpoint.path}. {instead} GET /v1/models shows each model's "
+        "endpoints.",
+        code="model_not_for_endpoint",
+        param="model",
     )
 
 
