@@ -1,0 +1,34 @@
+"""Sends one call to an engine over a connection of its own, and keeps every byte of the answer and how it arrived."""
+
+import http.client
+from urllib.parse import urlsplit
+
+from tests.recordings.recording import Answer, Call
+
+HEADERS = {"content-type": "application/json", "accept": "*/*", "anthropic-version": "2023-06-01"}
+# What a proxy or the clock adds, and differs from one recording to the next without meaning anything.
+LEFT_OUT = frozenset({"date", "keep-alive", "connection", "content-length", "transfer-encoding"})
+
+
+def ask(url: str, call: Call, *, timeout_seconds: float = 120.0) -> Answer:
+    """`url` is the engine's, without a path. An answer that is cut off has the bytes until then."""
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=timeout_seconds)
+    try:
+        connection.request(call.method, call.path, call.encoded(), HEADERS)
+        response = connection.getresponse()
+        pieces = _pieces(response)
+        headers = {name.lower(): value for name, value in response.getheaders() if name.lower() not in LEFT_OUT}
+        return Answer(response.status, headers, b"".join(pieces), [len(piece) for piece in pieces])
+    finally:
+        connection.close()
+
+
+def _pieces(response: http.client.HTTPResponse) -> list[bytes]:
+    pieces: list[bytes] = []
+    try:
+        while piece := response.read1(65536):
+            pieces.append(piece)
+    except (http.client.IncompleteRead, ConnectionResetError):
+        return pieces
+    return pieces
