@@ -1,11 +1,13 @@
 """Plans: what an account may do in a day, in a minute and in one call, and the four that every installation begins with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 ServiceClass = Literal["enterprise", "premium", "pro", "free", "batch"]
 Tier = Literal["free", "pro", "premium", "enterprise"]
+# What becomes of a call over the day's quota: a 429, or a place in the batch class at no fare (docs/queue-settings.md).
+BeyondQuota = Literal["refuse", "slow"]
 
 TIERS: tuple[Tier, ...] = get_args(Tier)
 SERVICE_CLASSES: tuple[ServiceClass, ...] = get_args(ServiceClass)
@@ -32,6 +34,19 @@ class Envelope:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueTerms:
+    """What a plan says of waiting; the first three of its class, which several plans may share (docs/queue-settings.md)."""
+
+    floor_percent: int = 0  # of a pool's grants, while the class has waiters and runs less than that
+    reserved_slots: int = 0  # of a pool, kept free for this class and those above
+    share_percent: int = 100  # the most of a shared pool that it may run while a class above waits
+    queue_depth: int | None = None  # calls of the class that may wait for one model; None: the installation's setting
+    queue_seconds: int | None = None  # the longest wait; None: the installation's setting
+    ttft_target_ms: int | None = None  # time to first token that is aimed at; only measured
+    beyond_quota: BeyondQuota = "refuse"
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One version of a plan. `price_cents` is a month's, None when agreed with each customer; quota None: unlimited."""
 
@@ -43,9 +58,14 @@ class Plan:
     service_class: ServiceClass
     tiers: frozenset[Tier]
     envelope: Envelope
+    queue: QueueTerms = QueueTerms()
 
     def opens(self, tier: str) -> bool:
         return tier in self.tiers
+
+
+# The columns of `plans` that are the fields of `QueueTerms`.
+QUEUE_COLUMNS = tuple(field.name for field in fields(QueueTerms))
 
 
 def plan_from_row(row: Mapping[str, Any]) -> Plan:
@@ -66,6 +86,7 @@ def plan_from_row(row: Mapping[str, Any]) -> Plan:
             n_max=row["n_max"],
             images_max=row["images_max"],
         ),
+        queue=QueueTerms(**{name: row[name] for name in QUEUE_COLUMNS}),
     )
 
 
@@ -86,6 +107,7 @@ def row_from_plan(plan: Plan) -> dict[str, Any]:
         "requests_per_minute": envelope.requests_per_minute,
         "n_max": envelope.n_max,
         "images_max": envelope.images_max,
+        **{name: getattr(plan.queue, name) for name in QUEUE_COLUMNS},
     }
 
 
@@ -94,13 +116,17 @@ def _opened(highest: Tier) -> frozenset[Tier]:
 
 
 _K = 1024
-# The last four columns: calls at once, calls a minute, n, images.
+# The last four columns of an envelope: calls at once, calls a minute, n, images. Of the queue's: floor, reserved, share.
 # fmt: off
 DEFAULT_PLANS = (
-    Plan("free", 1, "Free", 0, 60, "free", _opened("free"),                      Envelope(32 * _K, 2 * _K, 2, 10, 1, 1)),
-    Plan("pro", 1, "Pro", 80_00, 1_000, "pro", _opened("pro"),                   Envelope(None, 16 * _K, 5, 120, 4, 8)),
-    Plan("premium", 1, "Premium", 350_00, 5_000, "premium", _opened("premium"),  Envelope(None, 32 * _K, 15, 300, 8, 16)),
+    Plan("free", 1, "Free", 0, 60, "free", _opened("free"),
+         Envelope(32 * _K, 2 * _K, 2, 10, 1, 1), QueueTerms(5, 0, 15, ttft_target_ms=30_000)),
+    Plan("pro", 1, "Pro", 80_00, 1_000, "pro", _opened("pro"),
+         Envelope(None, 16 * _K, 5, 120, 4, 8), QueueTerms(10, 0, 100, ttft_target_ms=3_000)),
+    Plan("premium", 1, "Premium", 350_00, 5_000, "premium", _opened("premium"),
+         Envelope(None, 32 * _K, 15, 300, 8, 16), QueueTerms(10, 0, 100, ttft_target_ms=1_000)),
     # Its limits are those of its own GPUs, and what each customer agrees on.
-    Plan("enterprise", 1, "Enterprise", None, None, "enterprise", _opened("enterprise"), Envelope(None, None, None, None, 8, 16)),
+    Plan("enterprise", 1, "Enterprise", None, None, "enterprise", _opened("enterprise"),
+         Envelope(None, None, None, None, 8, 16), QueueTerms(0, 0, 100, ttft_target_ms=1_000)),
 )
 # fmt: on

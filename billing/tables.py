@@ -42,6 +42,13 @@ plans = Table(
     Column("requests_per_minute", Integer),  # null: unlimited
     Column("n_max", Integer, nullable=False),
     Column("images_max", Integer, nullable=False),
+    Column("floor_percent", Integer, nullable=False, server_default="0"),
+    Column("reserved_slots", Integer, nullable=False, server_default="0"),
+    Column("share_percent", Integer, nullable=False, server_default="100"),
+    Column("queue_depth", Integer),  # null: the installation's setting
+    Column("queue_seconds", Integer),  # null: the installation's setting
+    Column("ttft_target_ms", Integer),  # null: none
+    Column("beyond_quota", Text, nullable=False, server_default="refuse"),
     Column("effective_from", _TIME, nullable=False, server_default=func.now()),
     Column("retired_at", _TIME),
     PrimaryKeyConstraint("code", "version", name="plans_pkey"),

@@ -72,6 +72,13 @@ def new_version(
     requests_per_minute: Limit = None,
     n_max: Annotated[int | None, typer.Option(help="Answers that one request may ask for.")] = None,
     images_max: Annotated[int | None, typer.Option(help="Images in one request.")] = None,
+    floor_percent: Annotated[int | None, typer.Option(min=0, help="Of a pool's grants, while its class waits.")] = None,
+    reserved_slots: Annotated[int | None, typer.Option(min=0, help="Of a pool, kept free for its class.")] = None,
+    share_percent: Annotated[int | None, typer.Option(min=0, help="The most of a pool, while a class above waits.")] = None,
+    queue_depth: Limit = None,
+    queue_seconds: Limit = None,
+    ttft_target_ms: Limit = None,
+    beyond_quota: Annotated[str | None, typer.Option(help="refuse, or slow: idle GPUs at no fare.")] = None,
     effective_from: Annotated[datetime | None, typer.Option(help="UTC; at once without it.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -88,6 +95,13 @@ def new_version(
         "requests_per_minute": requests_per_minute,
         "n_max": n_max,
         "images_max": images_max,
+        "floor_percent": floor_percent,
+        "reserved_slots": reserved_slots,
+        "share_percent": share_percent,
+        "queue_depth": queue_depth,
+        "queue_seconds": queue_seconds,
+        "ttft_target_ms": ttft_target_ms,
+        "beyond_quota": beyond_quota,
     }
     changes = {column: None if value == -1 else value for column, value in given.items() if value is not None}
     if not changes:

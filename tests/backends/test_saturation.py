@@ -29,12 +29,24 @@ def caps(start: Saturation, slots: int, *reports: Report) -> list[int]:
     ("kind", "says"),
     [
         ("llamacpp", Report(running=4, waiting=2)),
-        ("vllm", Report(running=16, waiting=3, kv_use=0.71875, preemptions=2)),
+        ("vllm", Report(running=16, waiting=4, kv_use=0.0440771349862259, preemptions=0)),
     ],
 )
 def test_what_an_engine_of_this_kind_says(kind: str, says: Report) -> None:
+    """Recorded from vLLM 0.32 with 16 sequences and 20 requests, and from llama.cpp with 4 slots and 6."""
     page = (RECORDINGS / kind / "metrics.txt").read_bytes()
     assert read_report(page, ENGINE_KINDS[kind].gauges) == says
+
+
+def test_ranks_of_one_engine_add_up_and_the_fullest_cache_counts() -> None:
+    page = (
+        b'vllm:num_requests_running{engine="0"} 9.0\nvllm:num_requests_running{engine="1"} 7.0\n'
+        b'vllm:num_requests_waiting{engine="0"} 3.0\nvllm:num_requests_waiting{engine="1"} 0.0\n'
+        b'vllm:num_requests_waiting_by_reason{engine="0",reason="capacity"} 3.0\n'
+        b'vllm:kv_cache_usage_perc{engine="0"} 0.4375\nvllm:kv_cache_usage_perc{engine="1"} 0.75\n'
+        b'vllm:num_preemptions_total{engine="0"} 2.0\nvllm:num_preemptions_created{engine="0"} 1.76e+09\n'
+    )
+    assert read_report(page, ENGINE_KINDS["vllm"].gauges) == Report(running=16, waiting=3, kv_use=0.75, preemptions=2)
 
 
 @pytest.mark.parametrize(

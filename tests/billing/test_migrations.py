@@ -10,7 +10,9 @@ from sqlalchemy.exc import IntegrityError
 
 import migrations
 from billing.database import DatabaseUrlWrong, sqlalchemy_url
+from billing.plans import DEFAULT_PLANS, QueueTerms, plan_from_row
 from billing.tables import metadata
+from migrations.versions import v0001_record, v0002_queue_terms
 
 
 def test_the_migrated_schema_is_what_the_tables_say(database_url: str) -> None:
@@ -47,6 +49,13 @@ def test_two_at_once_on_an_empty_database_are_safe(database_url: str) -> None:
         ("plans_envelope_positive", "UPDATE plans SET n_max = 0"),
         ("plans_envelope_positive", "UPDATE plans SET concurrency = 0"),
         ("plans_service_class_known", "UPDATE plans SET service_class = 'gold'"),
+        ("plans_shares_are_percents", "UPDATE plans SET floor_percent = 101"),
+        ("plans_shares_are_percents", "UPDATE plans SET share_percent = 0"),
+        ("plans_queue_bounds", "UPDATE plans SET reserved_slots = -1"),
+        ("plans_queue_bounds", "UPDATE plans SET queue_depth = -1"),
+        ("plans_queue_bounds", "UPDATE plans SET queue_seconds = 3601"),
+        ("plans_ttft_target_positive", "UPDATE plans SET ttft_target_ms = 0"),
+        ("plans_beyond_quota_known", "UPDATE plans SET beyond_quota = 'free'"),
     ],
 )
 def test_the_database_refuses_what_can_not_be(database_url: str, constraint: str, statement: str) -> None:
@@ -66,3 +75,24 @@ def test_the_database_refuses_what_can_not_be(database_url: str, constraint: str
 def test_a_url_of_another_database_is_refused_with_what_to_write() -> None:
     with pytest.raises(DatabaseUrlWrong, match="must begin with postgresql://"):
         migrations.upgrade("mysql://root@localhost/x")
+
+
+def test_plans_from_before_the_queue_get_what_their_class_has_today(database_url: str) -> None:
+    engine = create_engine(sqlalchemy_url(database_url))
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+        connection.execute(text(v0001_record.PLANS))
+        connection.execute(
+            text(
+                "INSERT INTO plans (code, version, name, service_class, tiers, n_max, images_max)"
+                " VALUES ('old', 1, 'Old', 'free', '{free}', 1, 1), ('night', 1, 'Night', 'batch', '{free}', 1, 1)"
+            )
+        )
+        for statement in (v0002_queue_terms.COLUMNS, v0002_queue_terms.SEEDED):
+            connection.execute(text(statement))
+        rows = connection.execute(text("SELECT * FROM plans ORDER BY code DESC")).mappings().all()
+    old, night = (plan_from_row({**row}).queue for row in rows)
+    assert old == DEFAULT_PLANS[0].queue
+    assert night == QueueTerms()
+    engine.dispose()

@@ -40,6 +40,13 @@ def test_envelopes_are_what_is_published(code: str, envelope: Envelope) -> None:
     assert PLANS[code].envelope == envelope
 
 
+def test_no_plan_begins_with_a_slow_lane_or_a_reserve_and_floors_leave_room() -> None:
+    assert {plan.queue.beyond_quota for plan in DEFAULT_PLANS} == {"refuse"}
+    assert {plan.queue.reserved_slots for plan in DEFAULT_PLANS} == {0}
+    assert sum(plan.queue.floor_percent for plan in DEFAULT_PLANS) < 50
+    assert PLANS["free"].queue.share_percent == 15
+
+
 def test_an_input_limit_is_checked_in_bytes() -> None:
     assert PLANS["free"].envelope.input_bytes_max == 131_072
     assert PLANS["pro"].envelope.input_bytes_max is None

@@ -75,6 +75,10 @@ def test_accounts_are_made_listed_suspended_resumed_and_moved(run: Run) -> None:
         ("keys revoke 0198c0de-0000-7000-8000-000000000001", "no key"),
         ("plans show gold", "no plan 'gold'"),
         ("plans new-version pro --quota-per-day 9999999999999", "The quota is"),
+        ("plans new-version pro --floor-percent 101", "The floor is 0 to 100 percent"),
+        ("plans new-version pro --queue-seconds 9999", "a wait is 0 to 3,600 seconds"),
+        ("plans new-version pro --ttft-target-ms 0", "1 ms or more"),
+        ("plans new-version pro --beyond-quota free", "refuse or slow"),
         ("usage show nobody", "no account"),
         ("ledger status", "No worker has reported"),
     ],
@@ -185,6 +189,19 @@ def test_a_plan_gets_a_new_version_and_accounts_stay_on_theirs(run: Run) -> None
     assert len(answer(run("plans list --json"))) == 6
     assert "Enterprise" in run("plans list").stdout
     assert "2,000" in run("plans show pro --version 2").stdout
+
+
+def test_a_plan_says_how_its_calls_wait(run: Run) -> None:
+    terms = "--floor-percent 20 --reserved-slots 2 --queue-depth 50 --queue-seconds 5 --ttft-target-ms 800 --beyond-quota slow"
+    made = answer(run(f"plans new-version premium {terms} --json"))
+    assert (made["floor_percent"], made["reserved_slots"], made["share_percent"]) == (20, 2, 100)
+    assert (made["queue_depth"], made["queue_seconds"], made["ttft_target_ms"]) == (50, 5, 800)
+    assert made["beyond_quota"] == "slow"
+    freed = answer(run("plans new-version premium --queue-depth none --ttft-target-ms none --json"))
+    assert (freed["queue_depth"], freed["ttft_target_ms"], freed["beyond_quota"]) == (None, None, "slow")
+    shown = run("plans show premium --version 2").stdout
+    assert "beyond quota" in shown
+    assert "slow" in shown
 
 
 def test_a_plan_was_shown_as_python_prints_it(run: Run) -> None:
