@@ -16,13 +16,21 @@ from typing import cast
 import httptools
 import uvloop
 
-from tests.support.engine_answers import Job, error_body, events, whole
+from tests.support.engine_answers import CHOICES, Job, error_body
 from tests.support.engine_journal import Entry, Journal
 from tests.support.engine_script import HEADER, Script, parse_script
+from tests.support.engine_vectors import RERANKS, SCORES, VECTORS
 
 # As uvicorn under vLLM does.
 KEEP_ALIVE_SECONDS = 5.0
-COMPLETIONS = {"/v1/chat/completions": True, "/v1/completions": False}
+CHAT = "/v1/chat/completions"
+SURFACES = {
+    CHAT: CHOICES,
+    "/v1/completions": CHOICES,
+    "/v1/embeddings": VECTORS,
+    "/v1/rerank": RERANKS,
+    "/v1/score": SCORES,
+}
 
 
 class EngineProtocol(asyncio.Protocol):
@@ -78,7 +86,7 @@ class EngineProtocol(asyncio.Protocol):
         self._body = bytearray()
 
     async def _serve(self, path: str, headers: dict[bytes, bytes], body: bytes) -> None:
-        if path in COMPLETIONS:
+        if path in SURFACES:
             await self._complete(path, headers, body)
         else:
             status, answer, kind = self._page(path)
@@ -111,7 +119,7 @@ class EngineProtocol(asyncio.Protocol):
             script = parse_script(headers.get(HEADER), payload)
         except (ValueError, TypeError) as error:
             script = Script(status=418, text=str(error))
-        job = Job(f"chatcmpl-{entry.number}", COMPLETIONS[path], payload, script)
+        job = Job(f"chatcmpl-{entry.number}", path == CHAT, payload, script, SURFACES[path])
         if script.hang:
             await asyncio.Event().wait()
         await asyncio.sleep(script.delay_ms / 1000)
@@ -135,7 +143,7 @@ class EngineProtocol(asyncio.Protocol):
     async def _answer(self, job: Job) -> None:
         script = job.script
         await asyncio.sleep(script.pace_ms * job.count / 1000)
-        body = whole(job)
+        body = job.surface.whole(job)
         length = None if script.without_length else len(body)
         head = _head(200, "application/json", length, _closing(script))
         if script.exit_after is not None:
@@ -152,7 +160,7 @@ class EngineProtocol(asyncio.Protocol):
         framing = "transfer-encoding: chunked\r\n" if chunked else ""
         await self._emit(script, _head(200, "text/event-stream; charset=utf-8", None, framing + _closing(script)))
         assert self._entry is not None
-        for event, is_output in events(job):
+        for event, is_output in job.surface.events(job):
             if is_output:
                 await self._before_output(script, self._entry.chunks)
                 self._entry.chunks += 1

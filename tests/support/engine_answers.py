@@ -1,14 +1,21 @@
 """Answers in the shape of vLLM 0.33: chat and text completions, whole and as server-sent events."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.support.engine_script import Script, prompt_of
 
 CREATED = 1_796_083_200
 DONE = b"data: [DONE]\n\n"
+
+
+class Surface(NamedTuple):
+    """How one family of endpoints answers: whole, and as events (True marks those that carry output)."""
+
+    whole: "Callable[[Job], bytes]"
+    events: "Callable[[Job], Iterator[tuple[bytes, bool]]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +26,7 @@ class Job:
     is_chat: bool
     payload: dict[str, Any]
     script: Script
+    surface: Surface
 
     @property
     def count(self) -> int:
@@ -58,7 +66,7 @@ def error_body(status: int, message: str) -> bytes:
     return _json({"error": {"message": message, "type": kind, "param": None, "code": status}})
 
 
-def whole(job: Job) -> bytes:
+def _whole(job: Job) -> bytes:
     choices = [_whole_choice(job, index) for index in range(job.choices)]
     answer = {
         "id": job.id,
@@ -73,8 +81,7 @@ def whole(job: Job) -> bytes:
     return _json(answer)
 
 
-def events(job: Job) -> Iterator[tuple[bytes, bool]]:
-    """Every event of the stream; True marks those that carry output."""
+def _events(job: Job) -> Iterator[tuple[bytes, bool]]:
     script = job.script
     if script.error_frame_first:
         yield _event(json.loads(error_body(500, "the engine failed before any output"))), False
@@ -150,3 +157,6 @@ def _event(payload: dict[str, Any]) -> bytes:
 
 def _json(payload: dict[str, Any]) -> bytes:
     return json.dumps(payload, separators=(",", ":")).encode()
+
+
+CHOICES = Surface(_whole, _events)

@@ -36,6 +36,9 @@ class Script:
     announce_close: bool = False  # the same, announced by `connection: close`
     without_length: bool = False  # ends its body by closing
     prompt_tokens: int | None = None
+    other_format: bool = False  # vectors as numbers where base64 was asked for, and the other way round
+    short_by: int = 0  # so many vectors, results or scores are missing
+    unsorted: bool = False  # results in the order of the documents, all of them, without their texts
     cached_tokens: int | None = None
     completion_tokens: int | None = None
 
@@ -59,8 +62,8 @@ def parse_script(header: bytes | None, payload: dict[str, Any]) -> Script:
 
 
 def prompt_of(payload: dict[str, Any]) -> str:
-    """The last user message, or the first prompt."""
-    prompt = payload.get("prompt")
+    """The last user message, or the first prompt, input, query or text."""
+    prompt = next((payload[field] for field in ("prompt", "input", "query", "text_1") if field in payload), None)
     if isinstance(prompt, list):
         prompt = prompt[0] if prompt else ""
     if isinstance(prompt, str):
