@@ -15,6 +15,7 @@ from gateway.limits.policy import Numbers
 from gateway.limits.rebuild import Rebuild, Source
 from gateway.limits.refusals import GateClosed, QuotaUsedUp, RateExceeded, SnapshotStale, TooManyOpenCalls
 from gateway.limits.shard import SHARDS, Shard, shard_of
+from gateway.limits.spent import Spent
 from gateway.limits.sweep import Sweeper
 from gateway.valkey import Valkey, ValkeyRefused, ValkeyUnavailable
 
@@ -36,6 +37,7 @@ class Gate:
         self.outbox = Outbox(valkey, self.shards, gateway)
         self.leases = Leases(valkey, self.shards, self.outbox, clock, gateway=gateway, lease_ms=lease_ms, opening_ms=opening_ms)
         self.sweeper = Sweeper(valkey, clock, gateway=gateway, shards=shards, lease_ms=lease_ms, opening_ms=opening_ms)
+        self.spent = Spent(valkey, self.shards)
         self._rebuild = Rebuild(valkey, source, clock)
 
     async def start(self) -> None:
@@ -161,7 +163,9 @@ class Gate:
                 raise TooManyOpenCalls(ask.numbers.concurrency, open_calls)
             case [b"quota", scope, used]:
                 limit = ask.numbers.quota if scope == b"account" else ask.numbers.key_quota
-                raise QuotaUsedUp(scope.decode(), limit, used, (ask.day + 1) * DAY_MS)
+                refused = QuotaUsedUp(scope.decode(), limit, used, (ask.day + 1) * DAY_MS)
+                self.spent.note(ask, refused)
+                raise refused
             case _:  # skew: the clocks differ by a minute; settled: this id has ended
                 raise GateClosed(f"refused: {answer[0].decode()}")
 

@@ -1,6 +1,6 @@
 """From a caller's plan and key to the numbers that the admit script checks; pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from billing.plans import Plan
@@ -46,6 +46,16 @@ def numbers(caller: Limited) -> Numbers:
         concurrency=_or_unlimited(envelope.concurrency),
         free_hangups=free_hangups(plan.quota_per_day),
     )
+
+
+def beyond(limits: Numbers, fare: int) -> Numbers | None:
+    """The limits of a call on the slow lane: it is held at no fare, past the plan's quota but not past the key's own cap, which
+    has to have room for what the call would cost. None: it never has."""
+    if limits.key_quota < 0:
+        return replace(limits, quota=UNLIMITED)
+    if limits.key_quota < fare:
+        return None
+    return replace(limits, quota=UNLIMITED, key_quota=limits.key_quota - fare)
 
 
 def burst(per_minute: int | None) -> int:

@@ -50,7 +50,7 @@ class Walk:
         self.what_is_used_is_posted_or_held()
 
     def a_call_asks(self) -> None:
-        call = self._a_call(age_ms=self.random.choice((0, 0, 0, 20_000, -20_000, 61_000)), fare=self.random.randint(1, 3))
+        call = self._a_call(age_ms=self.random.choice((0, 0, 0, 20_000, -20_000, 61_000)), fare=self.random.randint(0, 3))
         version = self.random.choice((3, 3, 3, 3, 2, 1))
         limits = (self.random.choice((-1, 5, 9)), self.random.choice((-1, -1, 4)), self.random.choice((-1, -1, 2)))
         answer = self._admit(call, version, limits)
