@@ -10,10 +10,14 @@ from collections.abc import Iterator
 import uvicorn
 
 from gateway import server
+from gateway.api.dialect import JSON
 from gateway.api.endpoints import PAID
 from gateway.api.exchange import Exchange, Receive, Scope, Send
+from gateway.api.paths import may_be_looked_at, mended
 from gateway.api.serve import serve_call
+from gateway.cors import preflight
 from gateway.free import free_app
+from gateway.line import LINE
 from gateway.ops import ops_app
 from gateway.settings import Settings
 from gateway.wiring import House, open_house
@@ -33,11 +37,28 @@ class Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             endpoint = PAID.get(scope["path"])
+            if endpoint is None:
+                scope["path"] = mended(scope["path"])
+                endpoint = PAID.get(scope["path"])
             if endpoint is not None and scope["method"] == "POST":
                 exchange = Exchange(scope, receive, self._house.clock.new_request_id(), endpoint.dialect)
                 await serve_call(self._house, endpoint, exchange)
                 return
+            if self._is_answered_at_the_door(scope):
+                return
         await self._free(scope, receive, send)
+
+    @staticmethod
+    def _is_answered_at_the_door(scope: Scope) -> bool:
+        """OPTIONS and HEAD need no key: browsers and probes have none to send."""
+        line, method = scope[LINE], scope["method"]
+        if method == "OPTIONS":
+            line.bare(204, preflight(scope["headers"]))
+        elif method == "HEAD" and may_be_looked_at(scope["path"]):
+            line.bare(200, [JSON])
+        else:
+            return False
+        return True
 
 
 class _Server(uvicorn.Server):

@@ -26,7 +26,7 @@ SNAPSHOT_SECONDS = 1.0
 
 
 def free_app(house: House) -> FastAPI:
-    app = FastAPI(title="Faregate", docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(title="Faregate", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     # By kind: what is handled as plain `Exception` is reported as a crash as well.
     handled: tuple[type[Exception], ...] = (HTTPException, *kinds(), Exception)
     for kind in handled:
@@ -52,11 +52,11 @@ def free_app(house: House) -> FastAPI:
     async def key(request: Request) -> dict[str, Any]:
         return await describe_key(house, await caller_of(request))
 
-    @app.get("/healthz")
+    @app.api_route("/healthz", methods=["GET", "HEAD"])
     async def alive() -> dict[str, str]:
         return {"status": "alive"}
 
-    @app.get("/readyz")
+    @app.api_route("/readyz", methods=["GET", "HEAD"])
     async def ready() -> Response:
         """For load balancers; why it is not ready is on the operators' port."""
         is_ready = not readiness(house)
@@ -82,7 +82,7 @@ def _handler(house: House) -> Callable[[Request, Exception], Awaitable[Response]
             name.decode(): value.decode() for name, value in (JSON, *found.headers(), (b"x-request-id", request_id.encode()))
         }
         if found.status == 405:
-            headers["allow"] = "POST" if request.url.path in PAID else "GET"
+            headers["allow"] = "POST" if request.url.path in PAID else "GET, HEAD"
         return Response(found.body(), found.status, headers)
 
     return answer

@@ -42,18 +42,28 @@ class Line(RequestResponseCycle):
         self._write_head(status, headers, b"content-length: %d\r\n" % len(body), body)
         self._complete()
 
-    def begin(self, status: int, headers: Headers) -> None:
-        """The head of an answer whose length nobody knows yet."""
+    def bare(self, status: int, headers: Headers) -> None:
+        """An answer without a body or its length: a 204, or one to HEAD."""
         if not self.disconnected:
             self._close_unless_read()
-            self.chunked_encoding = True
-            self._write_head(status, headers, b"transfer-encoding: chunked\r\n", b"")
+            self._write_head(status, headers, b"", b"")
+            self._complete()
+
+    def begin(self, status: int, headers: Headers) -> None:
+        """The head of an answer whose length nobody knows yet. HTTP/1.0 knows no chunks: there the closing ends it."""
+        if not self.disconnected:
+            self._close_unless_read()
+            self.chunked_encoding = self.scope["http_version"] != "1.0"
+            self._write_head(status, headers, b"transfer-encoding: chunked\r\n" if self.chunked_encoding else b"", b"")
 
     def write(self, data: bytes, *, last: bool = False) -> None:
         if self.disconnected:
             return
-        chunk = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
-        self.transport.write(chunk + b"0\r\n\r\n" if last else chunk)
+        if self.chunked_encoding:
+            chunk = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+            self.transport.write(chunk + b"0\r\n\r\n" if last else chunk)
+        else:
+            self.transport.write(data)
         if last:
             self._complete()
 

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import unquote
 
 import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from gateway.cors import EVERY_ORIGIN
 from gateway.errors import envelope
 from gateway.line import LINE, Line
 
@@ -17,6 +17,10 @@ LINGER_SECONDS = 1.0
 UNREAD_SECONDS = 30.0
 # The worst honest framing: a head and an end for each chunk of one byte, 6 bytes, beside the byte itself.
 FRAMING_BYTES_MAX = 8
+# Headers that we act on ourselves.
+_NOTED = frozenset((b"transfer-encoding", b"expect", b"origin"))
+# What asks for another protocol on this connection.
+_HOP_BY_HOP = frozenset((b"connection", b"upgrade", b"http2-settings"))
 
 
 class _Refused(Exception):
@@ -60,6 +64,8 @@ class FrontProtocol(HttpToolsProtocol):
         self._header_bytes = self._framing_bytes = self._body_bytes = 0
         self._in_headers = True
         self._deaf = False
+        self._is_cross_origin = False
+        self._stays: bytes | None = None
         self._header_timer: asyncio.TimerHandle | None = None
         self._body_is_awaited = False
         self._body_timer: asyncio.TimerHandle | None = None
@@ -89,7 +95,7 @@ class FrontProtocol(HttpToolsProtocol):
         else:
             self._framing_bytes += len(data)
         try:
-            self.parser.feed_data(data)
+            self._feed(data)
         except httptools.HttpParserError as error:
             self._not_understood(error)
         else:
@@ -99,18 +105,24 @@ class FrontProtocol(HttpToolsProtocol):
             elif self._body_is_awaited:
                 self._watch_body()
 
+    def _feed(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            head, self._stays = self._stays or b"", None
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+            self.parser.feed_data(head + data[upgrade.args[0] :])
+
     def on_message_begin(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
             raise _Pipelined
         super().on_message_begin()
-        self._in_headers = True
+        self._in_headers, self._is_cross_origin = True, False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_headers:  # as uvicorn's own, without a second call for each header
-            name = name.lower()
-            if name == b"expect" and value.lower() == b"100-continue":
-                self.expect_100_continue = True
-            self.headers.append((name, value))
+            self.headers.append((name.lower(), value))
             return
         # A trailer: it may overrule no header (RFC 9110, 6.5.1), and nothing here wants one.
         self._header_bytes += len(name) + len(value) + 4
@@ -122,21 +134,25 @@ class FrontProtocol(HttpToolsProtocol):
         size = len(self.url)
         for name, value in self.headers:
             size += len(name) + len(value) + 4
-            if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
-                raise _Refused(400, "The only transfer coding taken is chunked.")
+            if name in _NOTED:
+                self._note(name, value)
         if size > self.header_limit_bytes:
             raise self._headers_too_large()
         if self.parser.should_upgrade():
-            raise _Refused(400, "This server speaks HTTP/1.1 only; do not ask for an upgrade.")
+            self._stay()
+            return
+        if not self.url.startswith(b"/") and self.url != b"*":
+            raise _Refused(400, "The request's target must be a path.")
         # From here on trailers are counted, whole ones by their own bytes, a growing one by what is no body.
         self._header_bytes = self._framing_bytes = self._body_bytes = 0
         self._headers_arrived()
         scope, version, url = self.scope, self.parser.get_http_version(), httptools.parse_url(self.url)
-        path = url.path.decode("ascii")
         scope["http_version"] = version
         scope["method"] = self.parser.get_method().decode("ascii")
-        scope["path"], scope["raw_path"] = unquote(path) if "%" in path else path, url.path
+        # As it came: an encoded path is none of ours, but for a model's name (api/paths).
+        scope["path"], scope["raw_path"] = url.path.decode("ascii"), url.path
         scope["query_string"] = url.query or b""
+        always = self.server_state.default_headers
         self.cycle = scope[LINE] = Line(  # type: ignore[literal-required]  # an extension of ours
             scope=scope,
             transport=self.transport,
@@ -144,7 +160,7 @@ class FrontProtocol(HttpToolsProtocol):
             logger=self.logger,
             access_logger=self.access_logger,
             access_log=False,
-            default_headers=self.server_state.default_headers,
+            default_headers=[*always, *EVERY_ORIGIN] if self._is_cross_origin else always,
             message_event=asyncio.Event(),
             expect_100_continue=self.expect_100_continue,
             keep_alive=version != "1.0" and self.parser.should_keep_alive(),
@@ -152,6 +168,24 @@ class FrontProtocol(HttpToolsProtocol):
         )
         self._start_asgi_task(self.cycle, self.app)
         self._body_is_awaited = True
+
+    def _note(self, name: bytes, value: bytes) -> None:
+        if name == b"origin":
+            self._is_cross_origin = True
+        elif name == b"expect":
+            self.expect_100_continue = value.lower() == b"100-continue"
+        elif value.strip().lower() != b"chunked":
+            raise _Refused(400, "The only transfer coding taken is chunked.")
+
+    def _stay(self) -> None:
+        """Java's client asks on each new connection for HTTP/2 (h2c); no is said by answering in HTTP/1.1 (RFC 9110, 7.8).
+        The parser takes what follows for another protocol: it gets the same head once more, without the question."""
+        wanted = dict(self.headers).get(b"upgrade", b"")
+        if self.parser.get_method() == b"CONNECT" or not wanted.lower().startswith(b"h2c"):
+            raise _Refused(400, "This server speaks HTTP/1.1 only; do not ask for an upgrade.")
+        kept = [b"%b: %b\r\n" % header for header in self.headers if header[0] not in _HOP_BY_HOP]
+        version = self.parser.get_http_version().encode()
+        self._stays = b"%b %b HTTP/%b\r\n%b\r\n" % (self.parser.get_method(), self.url, version, b"".join(kept))
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
@@ -165,6 +199,8 @@ class FrontProtocol(HttpToolsProtocol):
             self._refuse_headers()
 
     def on_message_complete(self) -> None:
+        if self._stays is not None:
+            return  # the body is still to come
         super().on_message_complete()
         self._body_arrived()
         # A body of over 64 KB paused the reading; from here on only a hang-up or a pipelined request can come.
@@ -246,9 +282,10 @@ class FrontProtocol(HttpToolsProtocol):
             return
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             body = envelope(message, "invalid_request_error", None, "bad_http")
+            more = [b"%b: %b\r\n" % header for header in (EVERY_ORIGIN if self._is_cross_origin else ())]
             self.transport.write(
-                b"%bcontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
-                % (STATUS_LINE[status], len(body), body)
+                b"%bcontent-type: application/json\r\n%bcontent-length: %d\r\nconnection: close\r\n\r\n%b"
+                % (STATUS_LINE[status], b"".join(more), len(body), body)
             )
         self.transport.close()
 
