@@ -1,11 +1,13 @@
 """What a call asks for, read from its body."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from gateway.api.endpoint import Endpoint
+from gateway.api.images import Addressed
 from gateway.errors import Refusal
 
 # Counts past this are refused before any arithmetic on them.
@@ -25,6 +27,7 @@ class Call:
     generations: int
     items: int
     images: int
+    addressed: Sequence[Addressed]
     wants_usage: bool
     output_tokens: int | None
 
@@ -51,6 +54,7 @@ def read_call(endpoint: Endpoint, body: dict[str, Any], body_bytes: int) -> Call
         generations=_generations(body, endpoint.generation_fields) * asked.prompts,
         items=asked.items,
         images=asked.images,
+        addressed=asked.addressed,
         wants_usage=_wants_usage(body, stream),
         output_tokens=_output_tokens(body, endpoint.output_fields),
     )

@@ -5,6 +5,7 @@ from typing import Any
 from backends.fleet import Replica
 from gateway.api.chunks import CHUNKS
 from gateway.api.endpoint import Asked, Endpoint
+from gateway.api.images import Addressed, in_field, is_address
 from gateway.errors import Refusal
 
 IMAGE_PARTS = ("image_url", "input_image", "image")
@@ -18,7 +19,7 @@ def _messages(body: dict[str, Any]) -> Asked:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refusal(400, "messages must be a list of at least one message.", param="messages", code="invalid_value")
-    images = 0
+    images, addressed = 0, list[Addressed]()
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             raise _wrong(index, "", "an object with role and content")
@@ -27,24 +28,29 @@ def _messages(body: dict[str, Any]) -> Asked:
             raise _wrong(index, ".role", f"one of {', '.join(sorted(ROLES))}")
         content = message.get("content")
         if isinstance(content, list):
-            images += sum([_image(index, part) for part in content])
+            images += sum([count_image(f"messages[{index}].content[{at}]", part, addressed) for at, part in enumerate(content)])
         elif content is not None and not isinstance(content, str):
             raise _wrong(index, ".content", "a string, a list of parts, or null")
-    return Asked(prompts=1, images=images)
+    return Asked(prompts=1, images=images, addressed=addressed)
 
 
-def _image(index: int, part: object) -> bool:
-    """Whether a part is an image. What names an address is refused: the engine would connect to it."""
+def count_image(place: str, part: object, addressed: list[Addressed]) -> bool:
+    """Whether a part is an image; one that is named by address is noted. No engine gets to see an address: it would connect to
+    it."""
     if not isinstance(part, dict):
         return False
     is_image = part.get("type") in IMAGE_PARTS
     for name in ADDRESSED & part.keys():
-        found = part[name]
-        url = found.get("url") if isinstance(found, dict) else found
+        holder, field = (part[name], "url") if isinstance(part[name], dict) else (part, name)
+        url = holder.get(field)
         if url is None:
             continue
-        if not (isinstance(url, str) and url.startswith("data:")):
-            raise _wrong(index, f".content: {name}", "a data: URL; addresses are not fetched here")
+        where = f"{place}.{name}"
+        if name == "image_url" and is_address(url):
+            addressed.append(in_field(where, holder, field))
+        elif not (isinstance(url, str) and url.startswith("data:")):
+            kinds = "a data: URL or an http(s) address" if name == "image_url" else "a data: URL; its address is not fetched here"
+            raise Refusal(400, f"{where} must be {kinds}.", param=where, code="invalid_value")
         is_image = is_image or name in IMAGE_PARTS  # engines take it for one without its type too
     return is_image
 

@@ -1,12 +1,11 @@
 """OpenAI's dialect of chat and text completions: chunks, the usage chunk, `[DONE]`, and its error envelope."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from gateway.api.dialect import JSON, Headers, Reader, Whole
+from gateway.api.dialect import JSON, Headers, Question, Reader, Whole
 from gateway.api.sse import FRAME_LIMIT_BYTES, StreamBroke, payload, split, whole_frames
 from gateway.errors import Refusal
 from gateway.progress import Usage
@@ -31,10 +30,10 @@ class Chunks(OpenAiErrors):
 
     silence = COMMENT
 
-    def reader(self, *, wants_usage: bool) -> "ChunkReader":
-        return ChunkReader(wants_usage)
+    def reader(self, question: Question) -> "ChunkReader":
+        return ChunkReader(question.wants_usage)
 
-    def whole(self, body: bytes, asked: Mapping[str, Any]) -> Whole:
+    def whole(self, body: bytes, question: Question) -> Whole:
         parsed = parse_answer(body)
         if "choices" not in parsed:
             raise StreamBroke("the engine sent an answer without choices")

@@ -7,7 +7,9 @@ from backends.client import Answer
 from backends.failures import EngineBroke, EngineSpokeNonsense, EngineTimedOut, EngineUnreachable
 from backends.fleet import Replica
 from backends.slot import Slot
+from gateway.api import images
 from gateway.api.call import Call
+from gateway.api.dialect import Question
 from gateway.api.edits import engine_body
 from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused, raise_status
@@ -48,6 +50,8 @@ class Delivery:
         seconds = self._house.settings.total_seconds
         try:
             with self._exchange.watched(seconds):
+                if self._call.addressed:
+                    await self._fetch_images()
                 await self._attempts(slot)
         except TimeoutError:
             if self._progress.answered:  # it came as the last bytes left
@@ -55,6 +59,12 @@ class Delivery:
             if self._relay is None or not self._progress.output_began:
                 raise TotalTimedOut(seconds) from None
             self._relay.cut_as_length()
+
+    async def _fetch_images(self) -> None:
+        house, call = self._house, self._call
+        assert house.fetcher is not None, "a call with addresses is refused where none are fetched"
+        bytes_left = house.settings.body_limit_bytes - call.body_bytes
+        await images.put_in(call.addressed, house.fetcher, self._order.account, bytes_left)
 
     async def _attempts(self, slot: Slot) -> None:
         while True:
@@ -74,16 +84,16 @@ class Delivery:
         self._progress.attempts += 1
         self._progress.replica = replica.id
         self._tried.add(replica.id)
+        question = Question(self._call.body, self._call.wants_usage, replica.engine)
         if self._call.stream:
-            reader = self._exchange.dialect.reader(wants_usage=self._call.wants_usage)
-            self._relay = StreamRelay(self._exchange, self._progress, reader)
+            self._relay = StreamRelay(self._exchange, self._progress, self._exchange.dialect.reader(question))
         body = engine_body(self._call, self._order, replica)
         with self._house.engines.open(replica, self._call.endpoint.path, body, _HEADERS) as answer:
             try:
                 await self._start(answer)
                 if answer.status != 200:
                     raise_status(answer.status, await read_all(answer))
-                await self._relay_answer(answer)
+                await self._relay_answer(answer, question)
             except (*_ELSEWHERE, EngineTimedOut) as failure:
                 self._house.engine_failed(replica, failure, answer.status, self._order.account)
                 raise
@@ -117,9 +127,9 @@ class Delivery:
     def _preference(self) -> Sequence[tuple[str, int]]:
         return [pair for pair in self._house.preference(self._order.model.id) if pair[0] not in self._tried]
 
-    async def _relay_answer(self, answer: Answer) -> None:
+    async def _relay_answer(self, answer: Answer, question: Question) -> None:
         if self._relay is None:
-            await relay_whole(answer, self._exchange, self._progress, self._call.body)
+            await relay_whole(answer, self._exchange, self._progress, question)
             return
         kind = answer.headers.get(b"content-type", b"")
         if not kind.startswith(b"text/event-stream"):

@@ -3,11 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from backends.engines.kind import EngineKind
 from gateway.errors import Refusal
 from gateway.progress import Usage
 
 Headers = Sequence[tuple[bytes, bytes]]
 JSON = (b"content-type", b"application/json")
+
+
+class Question(NamedTuple):
+    """What an answer is read by: the client's own body, whether its stream wants usage, and the kind of engine that answers."""
+
+    body: Mapping[str, Any]
+    wants_usage: bool
+    engine: EngineKind
 
 
 class Whole(NamedTuple):
@@ -47,10 +56,10 @@ class Dialect(Protocol):
 
     silence: bytes  # keeps the line open before the first byte of the engine's answer
 
-    def reader(self, *, wants_usage: bool) -> Reader: ...
+    def reader(self, question: Question) -> Reader: ...
 
-    def whole(self, body: bytes, asked: Mapping[str, Any]) -> Whole:
-        """An engine's body, read as the answer to what the client asked. Raises: StreamBroke when it is none."""
+    def whole(self, body: bytes, question: Question) -> Whole:
+        """An engine's body, read as the answer to the question. Raises: StreamBroke when it is none."""
         ...
 
     def refused(self, refusal: Refusal) -> tuple[int, Headers, bytes]:

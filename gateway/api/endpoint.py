@@ -1,22 +1,25 @@
 """What is particular to one paid endpoint: a table of these is all that the path of a call knows of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from backends.fleet import Replica
 from gateway.api.dialect import Dialect
+from gateway.api.images import Addressed
 from models.catalogue import Kind
 
 Body = dict[str, Any]
 
 
 class Asked(NamedTuple):
-    """What the input holds. `prompts` are answered one by one (0: nothing is generated); `items` are priced by the batch."""
+    """What the input holds. `prompts` are answered one by one (0: nothing is generated); `items` are priced by the batch;
+    `addressed` are those of its images that have yet to be fetched."""
 
     prompts: int
     images: int = 0
     items: int = 1
+    addressed: Sequence[Addressed] = ()
 
 
 def no_media(_: Body) -> int:

@@ -1,9 +1,8 @@
 """An engine's answer on its way to the client: bytes as they came, watched for output, end and errors."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
-from gateway.api.dialect import JSON, Reader
+from gateway.api.dialect import JSON, Question, Reader
 from gateway.api.exchange import Exchange
 from gateway.api.sse import StreamBroke
 from gateway.progress import Progress
@@ -18,11 +17,11 @@ class Answer(Protocol):
     async def read(self) -> bytes: ...
 
 
-async def relay_whole(answer: Answer, exchange: Exchange, progress: Progress, asked: Mapping[str, Any]) -> None:
-    """`asked` is the client's body. Raises: StreamBroke when the engine's is not an answer to it, ClientGone."""
+async def relay_whole(answer: Answer, exchange: Exchange, progress: Progress, question: Question) -> None:
+    """Raises: StreamBroke when the engine's body is not an answer to the question, ClientGone."""
     body = await read_all(answer)
     progress.first_byte_ms = exchange.elapsed_ms()
-    told = exchange.dialect.whole(body, asked)
+    told = exchange.dialect.whole(body, question)
     progress.count(told.usage)
     progress.empty = told.is_empty
     progress.status = 200
