@@ -2,6 +2,15 @@
 
 from types import MappingProxyType
 
-from tests.recordings import calls_chat, calls_messages, calls_others, calls_responses
+from tests.recordings import calls_begun, calls_chat, calls_messages, calls_others, calls_reasoning, calls_responses
 
-CALLS = MappingProxyType({**calls_chat.CALLS, **calls_responses.CALLS, **calls_messages.CALLS, **calls_others.CALLS})
+CALLS = MappingProxyType(
+    {
+        **calls_chat.CALLS,
+        **calls_responses.CALLS,
+        **calls_messages.CALLS,
+        **calls_others.CALLS,
+        **calls_begun.CALLS,
+        **calls_reasoning.CALLS,
+    }
+)

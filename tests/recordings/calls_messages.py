@@ -30,6 +30,17 @@ THOUGHT = says([{"type": "thinking", "thinking": "Short.", "signature": "c2ln"},
 
 
 HELLOS = (says(),)
+THINKING = {"type": "enabled", "budget_tokens": 1024}
+CODING_AGENT: dict[str, Any] = {
+    "model": MODEL,
+    "max_tokens": 8,
+    "stream": True,
+    "system": SYSTEM,
+    "messages": [says([{"type": "text", "text": "Hi.", **CACHED}]), says("Be brief.", "system")],
+    "tools": [{**TOOLS[0], **CACHED}],
+    "metadata": {"user_id": "user_0"},
+    "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
+}
 
 
 def message(messages: Any = HELLOS, **more: Any) -> Call:
@@ -61,23 +72,13 @@ _BOTH_WAYS = {
     "messages-tool-result": message([says(WEATHER), USED, RESULT], tools=TOOLS),
 }
 _ONE_WAY = {
-    "messages-coding-agent-stream": Call(
-        "/v1/messages?beta=true",
-        {
-            "model": MODEL,
-            "max_tokens": 8,
-            "stream": True,
-            "system": SYSTEM,
-            "messages": [says([{"type": "text", "text": "Hi.", **CACHED}]), says("Be brief.", "system")],
-            "tools": [{**TOOLS[0], **CACHED}],
-            "metadata": {"user_id": "user_0"},
-            "thinking": {"type": "enabled", "budget_tokens": 1024},
-            "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
-        },
+    "messages-coding-agent-stream": Call("/v1/messages?beta=true", CODING_AGENT),
+    "messages-coding-agent-thinking-stream": Call(
+        "/v1/messages?beta=true", {**CODING_AGENT, "thinking": THINKING, "max_tokens": 1032}
     ),
     "messages-system-later": message([says(), says("Be brief.", "system")]),
     "messages-result-of-parts": message([says(WEATHER), USED, RESULT_OF_PARTS], tools=TOOLS),
-    "messages-thinking": message(thinking={"type": "enabled", "budget_tokens": 1024}, max_tokens=1040, stop_sequences=["o"]),
+    "messages-thinking": message(thinking=THINKING, max_tokens=1040, stop_sequences=["o"]),
     "messages-thinking-adaptive": message(thinking={"type": "adaptive"}, output_config={"effort": "low"}),
     "messages-thought-replayed": message([says(), THOUGHT, says("Again.")]),
     "messages-prefill": message([says(), says("Hel", "assistant")]),

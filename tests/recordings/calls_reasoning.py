@@ -1,0 +1,50 @@
+"""Calls of a model that thinks before it answers; vLLM is held to the text, thoughts included, by `structured_outputs`."""
+
+from types import MappingProxyType
+from typing import Any
+
+from tests.recordings import calls_chat, calls_messages, calls_responses
+from tests.recordings.recording import Call
+from tests.recordings.words import WEATHER, says
+
+# The end of thinking is one token (`tests/engine/models.py` names it so); this makes the model take it where the text allows it.
+_END_OF_THOUGHT = {"logit_bias": {"8": 100}}
+_ANSWER: dict[str, Any] = {"structured_outputs": {"regex": r"It is a greeting\.</think>Hello there\."}, **_END_OF_THOUGHT}
+_CALL_TEXT = r'<tool_call>\n\{"name": "get_weather", "arguments": \{"city": "Paris"\}\}\n</tool_call>'
+_CALL: dict[str, Any] = {"structured_outputs": {"regex": r"Look it up\.</think>" + _CALL_TEXT}, **_END_OF_THOUGHT}
+_ROOM = 96
+
+
+def _message(**more: Any) -> Call:
+    """Anthropic's surface takes no such hold: the small model only thinks, and ends by itself after these words."""
+    return calls_messages.message([says("Reply with one word: yes or no?")], **{"max_tokens": _ROOM, **more})
+
+
+CALLS = MappingProxyType(
+    {
+        **calls_chat.with_streams(
+            {
+                "reasoning-chat": calls_chat.chat(max_tokens=_ROOM, **_ANSWER),
+                "reasoning-chat-tool": calls_chat.chat([says(WEATHER)], max_tokens=_ROOM, tools=calls_chat.BOTH_TOOLS, **_CALL),
+                "reasoning-chat-cut": calls_chat.chat(max_tokens=4, **_ANSWER),
+                "reasoning-chat-off": calls_chat.chat(max_tokens=_ROOM, include_reasoning=False, **_ANSWER),
+            }
+        ),
+        **calls_responses.with_streams(
+            {
+                "reasoning-responses": calls_responses.respond(max_output_tokens=_ROOM, **_ANSWER),
+                "reasoning-responses-tool": calls_responses.respond(
+                    WEATHER, max_output_tokens=_ROOM, tools=calls_responses.TOOLS, **_CALL
+                ),
+                "reasoning-responses-cut": calls_responses.respond(max_output_tokens=4, **_ANSWER),
+                "reasoning-messages": _message(),
+                "reasoning-messages-off": _message(thinking={"type": "disabled"}),
+                "reasoning-messages-budget": _message(thinking={"type": "enabled", "budget_tokens": 1024}, max_tokens=1040),
+            }
+        ),
+        "reasoning-chat-history": calls_chat.chat(
+            [says(), {"role": "assistant", "content": "Hello.", "reasoning_content": "A greeting."}, says()], max_tokens=4
+        ),
+        "reasoning-messages-coding-agent-stream": calls_messages.CALLS["messages-coding-agent-thinking-stream"],
+    }
+)
