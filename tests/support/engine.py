@@ -18,6 +18,8 @@ import uvloop
 
 from tests.support.engine_answers import CHOICES, Job, error_body
 from tests.support.engine_journal import Entry, Journal
+from tests.support.engine_messages import COUNTS, MESSAGES
+from tests.support.engine_responses import RESPONSES
 from tests.support.engine_script import HEADER, Script, parse_script
 from tests.support.engine_vectors import RERANKS, SCORES, VECTORS
 
@@ -28,8 +30,11 @@ SURFACES = {
     CHAT: CHOICES,
     "/v1/completions": CHOICES,
     "/v1/embeddings": VECTORS,
+    "/v1/messages": MESSAGES,
+    "/v1/messages/count_tokens": COUNTS,
     "/v1/rerank": RERANKS,
     "/v1/score": SCORES,
+    "/v1/responses": RESPONSES,
 }
 
 

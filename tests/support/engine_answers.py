@@ -30,7 +30,7 @@ class Job:
 
     @property
     def count(self) -> int:
-        limits = (self.payload.get("max_completion_tokens"), self.payload.get("max_tokens"))
+        limits = [self.payload.get(name) for name in ("max_completion_tokens", "max_tokens", "max_output_tokens")]
         limit = next((limit for limit in limits if isinstance(limit, int)), self.script.chunks)
         return 0 if self.script.empty else min(self.script.chunks, limit)
 

@@ -29,7 +29,9 @@ class Script:
     empty: bool = False  # no output at all, though it ends well
     no_finish: bool = False  # ends without finish_reason and [DONE]
     no_usage: bool = False
-    tool: bool = False  # calls a tool instead of talking
+    tool: bool = False  # calls a tool instead of talking (a response: until its result has come)
+    tool_name: str = "f"  # of a response, as its arguments
+    tool_arguments: str = '{"a":1}'
     reasoning: bool = False  # its first half is reasoning
     sse_comment: bool = False  # keep-alive comments between the chunks
     close_keepalive: bool = False  # closes without a word when it has answered
@@ -64,11 +66,10 @@ def parse_script(header: bytes | None, payload: dict[str, Any]) -> Script:
 def prompt_of(payload: dict[str, Any]) -> str:
     """The last user message, or the first prompt, input, query or text."""
     prompt = next((payload[field] for field in ("prompt", "input", "query", "text_1") if field in payload), None)
-    if isinstance(prompt, list):
-        prompt = prompt[0] if prompt else ""
-    if isinstance(prompt, str):
-        return prompt
-    for message in reversed(payload.get("messages") or []):
+    first = prompt[0] if isinstance(prompt, list) and prompt else prompt
+    if isinstance(first, str):
+        return first
+    for message in reversed(payload.get("messages") or prompt or []):
         if not isinstance(message, dict) or message.get("role") != "user":
             continue
         content = message.get("content")
