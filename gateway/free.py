@@ -9,9 +9,11 @@ from starlette.exceptions import HTTPException
 
 from gateway.access.caller import Caller, refusal
 from gateway.api.chunks import CHUNKS
-from gateway.api.dialect import JSON
+from gateway.api.dialect import Dialect
 from gateway.api.endpoints import PAID
 from gateway.api.exchange import Exchange
+from gateway.api.message_models import VERSION_HEADER, model_info, model_page
+from gateway.api.messages import MESSAGES
 from gateway.api.models import model_card, model_list
 from gateway.api.own_key import describe_key
 from gateway.api.refusals import kinds, refusal_of
@@ -41,11 +43,15 @@ def free_app(house: House) -> FastAPI:
     @app.get("/v1/models")
     async def models(request: Request) -> dict[str, Any]:
         caller = await caller_of(request)
+        if VERSION_HEADER in request.headers:
+            return model_page(house.menu, caller, request.query_params)
         return model_list(house.catalogue, house.pools, caller)
 
     @app.get("/v1/models/{model:path}")
     async def model(request: Request, model: str) -> dict[str, Any]:
         caller = await caller_of(request)
+        if VERSION_HEADER in request.headers:
+            return model_info(house.menu, model)
         return model_card(house.catalogue, house.pools, caller, model)
 
     @app.get("/v1/key")
@@ -78,14 +84,21 @@ def _handler(house: House) -> Callable[[Request, Exception], Awaitable[Response]
                 house.log.error(
                     "page_failed", id=request_id, path=request.url.path, error=type(error).__name__, why=str(error)[:300]
                 )
-        headers = {
-            name.decode(): value.decode() for name, value in (JSON, *found.headers(), (b"x-request-id", request_id.encode()))
-        }
-        if found.status == 405:
+        dialect = _dialect_of(request)
+        status, told, body = dialect.refused(found, request_id.encode())
+        headers = {name.decode(): value.decode() for name, value in (*told, *dialect.identity(request_id.encode()))}
+        if status == 405:
             headers["allow"] = "POST" if request.url.path in PAID else "GET, HEAD"
-        return Response(found.body(), found.status, headers)
+        return Response(body, status, headers)
 
     return answer
+
+
+def _dialect_of(request: Request) -> Dialect:
+    """Whose errors are understood: a path below `/v1/messages`, and the header, are Anthropic's."""
+    path = request.url.path
+    is_message = path == MESSAGES.path or path.startswith(f"{MESSAGES.path}/") or VERSION_HEADER in request.headers
+    return MESSAGES.dialect if is_message else CHUNKS
 
 
 def _not_served(request: Request, error: HTTPException) -> Refusal:

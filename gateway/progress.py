@@ -35,11 +35,11 @@ class Progress:
     tokens_estimated: bool = False
 
     def count(self, usage: Usage | None, frames: int = 0) -> None:
-        """Take the engine's usage; without it (a cut stream) each frame stands for one token."""
-        if usage is None:
-            self.completion_tokens, self.tokens_estimated = frames, True
-        else:
+        """Take the engine's usage; where it does not say what was written (a cut stream), each frame stands for one token."""
+        if usage is not None:
             self.prompt_tokens, self.cached_tokens, self.completion_tokens = usage
+        if usage is None or (usage.completion_tokens is None and frames):
+            self.completion_tokens, self.tokens_estimated = frames, True
 
 
 def _int(value: object) -> int | None:

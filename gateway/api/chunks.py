@@ -18,11 +18,14 @@ COMMENT = b": waiting\n\n"
 class OpenAiErrors:
     """OpenAI's envelope and headers, the same on all of its endpoints."""
 
-    def refused(self, refusal: Refusal) -> tuple[int, Headers, bytes]:
+    def refused(self, refusal: Refusal, request_id: bytes) -> tuple[int, Headers, bytes]:
         return refusal.status, [JSON, *refusal.headers()], refusal.body()
 
     def identity(self, request_id: bytes) -> Headers:
         return [(b"x-request-id", request_id)]
+
+    def rate_limit(self, limit: bytes, remaining: bytes, reset: bytes) -> Headers:
+        return ()
 
 
 class Chunks(OpenAiErrors):

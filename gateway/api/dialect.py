@@ -62,7 +62,7 @@ class Dialect(Protocol):
         """An engine's body, read as the answer to the question. Raises: StreamBroke when it is none."""
         ...
 
-    def refused(self, refusal: Refusal) -> tuple[int, Headers, bytes]:
+    def refused(self, refusal: Refusal, request_id: bytes) -> tuple[int, Headers, bytes]:
         """Status, headers, body of an error while nothing has left."""
         ...
 
@@ -72,4 +72,8 @@ class Dialect(Protocol):
 
     def identity(self, request_id: bytes) -> Headers:
         """The headers that name the request."""
+        ...
+
+    def rate_limit(self, limit: bytes, remaining: bytes, reset: bytes) -> Headers:
+        """The day's quota under the names of this family, beside those that all answers carry. `reset` is RFC 3339."""
         ...

@@ -65,7 +65,7 @@ class Exchange:
         if self.committed:
             self.put(self.dialect.broken(refusal, self.reader), last=True)
         else:
-            self.answer(*self.dialect.refused(refusal))
+            self.answer(*self.dialect.refused(refusal, self.request_id.encode()))
 
     def begin_output(self, data: bytes, *, last: bool = False) -> None:
         """The first bytes of an answer that is streamed. Raises: ClientGone."""

@@ -1,8 +1,9 @@
-"""What every answer says of the fare and the limits: our receipt, OpenAI's headers, and the IETF's RateLimit fields."""
+"""What every answer says of the fare and the limits: our receipt, OpenAI's headers, the IETF's, and those of its dialect."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from gateway.api.dialect import Dialect
 from gateway.api.exchange import Headers
 from gateway.limits.hold import Hold
 from gateway.limits.refusals import QuotaUsedUp
@@ -10,17 +11,21 @@ from gateway.limits.refusals import QuotaUsedUp
 DAY_SECONDS = 86_400
 
 
-def receipt(hold: Hold, now_ms: int) -> Headers:
+def receipt(hold: Hold, now_ms: int, dialect: Dialect) -> Headers:
     """What an admitted call's answer says."""
-    return _headers(hold.fare, hold.limit, hold.remaining, hold.resets_at_ms, now_ms, per_minute=hold.ask.numbers.rpm)
+    told = (hold.fare, hold.limit, hold.remaining, hold.resets_at_ms)
+    return _headers(*told, now_ms, per_minute=hold.ask.numbers.rpm, dialect=dialect)
 
 
-def refused_receipt(refused: QuotaUsedUp, now_ms: int) -> Headers:
+def refused_receipt(refused: QuotaUsedUp, now_ms: int, dialect: Dialect) -> Headers:
     """What a call that found the day's quota spent is told; it cost nothing."""
-    return _headers(0, refused.limit, refused.limit - refused.used, refused.resets_at_ms, now_ms, per_minute=-1)
+    told = (0, refused.limit, refused.limit - refused.used, refused.resets_at_ms)
+    return _headers(*told, now_ms, per_minute=-1, dialect=dialect)
 
 
-def _headers(fare: int, limit: int, remaining: int, resets_at_ms: int, now_ms: int, *, per_minute: int) -> Headers:
+def _headers(
+    fare: int, limit: int, remaining: int, resets_at_ms: int, now_ms: int, *, per_minute: int, dialect: Dialect
+) -> Headers:
     """A limit of -1 is none: then there is no remaining to tell.
 
     `RateLimit`: draft-ietf-httpapi-ratelimit-headers-11. `x-ratelimit-*`: OpenAI's names; its resets are Go durations.
@@ -40,6 +45,7 @@ def _headers(fare: int, limit: int, remaining: int, resets_at_ms: int, now_ms: i
         (b"x-ratelimit-reset-requests", b"%dh%dm%ds" % (seconds // 3600, seconds % 3600 // 60, seconds % 60)),
         (b"ratelimit-policy", policy),
         (b"ratelimit", b'"daily";r=%b;t=%d' % (left, seconds)),
+        *dialect.rate_limit(b"%d" % limit, left, reset),
     ]
 
 

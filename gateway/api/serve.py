@@ -41,7 +41,7 @@ async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
             slot.try_now(lambda: house.preference(order.model.id))  # leaves in one write with the admit
         hold, order = await _hold(house, exchange, call, order, caller)
         with hold, Settling(house, exchange, hold, call) as progress:
-            exchange.receipt += receipt(hold, house.clock.now_ms())
+            exchange.receipt += receipt(hold, house.clock.now_ms(), exchange.dialect)
             with exchange.kept_warm(house.settings.commit_seconds, is_on=call.stream):
                 await Delivery(house, exchange, call, order, progress).run(slot)
 
@@ -95,7 +95,7 @@ def _refuse(house: House, endpoint: Endpoint, exchange: Exchange, error: Excepti
     house.metrics.refused(endpoint.name, code)
     house.log.info("refused", id=exchange.request_id, endpoint=endpoint.name, status=refusal.status, code=code)
     if isinstance(error, QuotaUsedUp):
-        exchange.receipt += refused_receipt(error, now_ms)
+        exchange.receipt += refused_receipt(error, now_ms, exchange.dialect)
     if refusal.status >= 500 and not isinstance(error, Refusal):
         house.log.error(
             "call_failed", id=exchange.request_id, error=type(error).__name__, why=str(error)[:300], at=_places(error)

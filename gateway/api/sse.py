@@ -2,13 +2,51 @@
 
 import re
 
-_FRAME_END = re.compile(rb"\r?\n\r?\n")
+# Further blank lines belong to the frame before them.
+_FRAME_END = re.compile(rb"(?:\r?\n){2,}")
+# The longest thing that ends a frame.
+_END_BYTES = 4
 # A frame larger than this is not something an engine sends; a limit keeps a broken one from filling our memory.
-FRAME_LIMIT_BYTES = 8 * 1024 * 1024
+FRAME_LIMIT_BYTES = 16 * 1024 * 1024
 
 
 class StreamBroke(Exception):
     """The engine's answer can't be carried on: an error frame, no finish, or not what was asked for at all."""
+
+
+class Frames:
+    """Whole frames out of what arrives. What a read leaves over is searched once: a large frame in many small reads would
+    otherwise take the square of its size."""
+
+    __slots__ = ("_tail",)
+
+    def __init__(self) -> None:
+        self._tail = bytearray()
+
+    def feed(self, data: bytes) -> bytes:
+        """Every frame that is whole by now. Raises: StreamBroke when one is over the limit."""
+        tail = self._tail
+        if not tail:
+            if data.endswith(b"\n\n"):
+                return data
+            whole, rest = whole_frames(data)
+        else:
+            edge = bytes(tail[1 - _END_BYTES :])  # an end may have begun there
+            ended, rest = whole_frames(edge + data)
+            if ended:
+                whole = bytes(tail) + ended[len(edge) :]
+                tail.clear()
+            else:
+                whole, rest = b"", data
+        tail += rest
+        if len(tail) > FRAME_LIMIT_BYTES:
+            raise StreamBroke(f"the engine sent a frame of over {FRAME_LIMIT_BYTES} bytes")
+        return whole
+
+    @property
+    def rest(self) -> bytes:
+        """What has not ended yet."""
+        return bytes(self._tail)
 
 
 def whole_frames(data: bytes) -> tuple[bytes, bytes]:

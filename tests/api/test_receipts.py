@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.api.chunks import CHUNKS
 from gateway.api.receipts import in_words, receipt, refused_receipt, utc
 from gateway.limits.hold import Ask, Hold
 from gateway.limits.policy import Numbers
@@ -18,7 +19,7 @@ def held(fare: int, used: int, numbers: Numbers) -> Hold:
 
 
 def test_the_receipt_of_a_limited_plan() -> None:
-    headers = dict(receipt(held(2, 19, Numbers(quota=60, rpm=10)), MIDNIGHT - 3_723_000))
+    headers = dict(receipt(held(2, 19, Numbers(quota=60, rpm=10)), MIDNIGHT - 3_723_000, CHUNKS))
     assert headers == {
         b"x-faregate-fare": b"2",
         b"x-faregate-remaining": b"41",
@@ -32,12 +33,12 @@ def test_the_receipt_of_a_limited_plan() -> None:
 
 
 def test_an_unlimited_plan_promises_no_number() -> None:
-    headers = dict(receipt(held(1, 5, Numbers()), 0))
+    headers = dict(receipt(held(1, 5, Numbers()), 0, CHUNKS))
     assert headers == {b"x-faregate-fare": b"1", b"x-faregate-remaining": b"unlimited"}
 
 
 def test_a_spent_quota_says_so_and_costs_nothing() -> None:
-    headers = dict(refused_receipt(QuotaUsedUp("account", 60, 60, MIDNIGHT), MIDNIGHT - 1000))
+    headers = dict(refused_receipt(QuotaUsedUp("account", 60, 60, MIDNIGHT), MIDNIGHT - 1000, CHUNKS))
     assert (headers[b"x-faregate-fare"], headers[b"x-faregate-remaining"]) == (b"0", b"0")
     assert headers[b"x-faregate-reset"] == b"2026-12-01T00:00:00Z"
 

@@ -64,7 +64,11 @@ def test_a_chat_is_one_fare() -> None:
     assert fare(1) == 1
 
 
-@pytest.mark.parametrize("parts", [(0,), (1, 0), (1, 1, 0), (1, 1, 1, 0), (-1,), (1, -5), (1, FARE_MAX + 1), (2, 1, FARE_MAX)])
+def test_what_generates_nothing_costs_nothing() -> None:
+    assert fare(7, 0) == 0
+
+
+@pytest.mark.parametrize("parts", [(0,), (1, -1), (1, 1, 0), (1, 1, 1, 0), (-1,), (1, -5), (1, FARE_MAX + 1), (2, 1, FARE_MAX)])
 def test_a_fare_out_of_bounds_is_refused(parts: tuple[int, ...]) -> None:
     with pytest.raises(FareOutOfBounds):
         fare(*parts)
