@@ -1,45 +1,81 @@
--- A slot now, or a place in the line. Repeatable: a request that holds a slot gets the same one again.
--- KEYS[last]: the request's tombstone. ARGV[4..]: request, may wait (0/1), depth limit, arrival ms (0: now), class,
--- then for each replica, best first: name, cap, calls that this gateway itself has running there.
+-- A slot, or a place in the line. Repeatable: a request that holds a slot gets the same one again.
+-- KEYS[last]: the request's tombstone. ARGV[5..]: request, class, account, estimate, returned, arrival ms (0: now), depth limit,
+-- ms it may still wait, mean ms that a call holds a slot (0: not known), then for each replica, best first: name, cap, calls that
+-- this gateway itself has running there. `returned` above that of the slot it holds: the call gives it back and waits again.
 local TOMBSTONE = KEYS[#KEYS]
-local request, may_wait, depth_limit = ARGV[4], ARGV[5] == '1', tonumber(ARGV[6])
-local arrival, class = tonumber(ARGV[7]), ARGV[8]
+local request, depth_limit, may_wait, mean = ARGV[5], tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
+local call = { gateway = GATEWAY, class = ARGV[6], account = ARGV[7], estimate = tonumber(ARGV[8]), returned = tonumber(ARGV[9]),
+  arrival = tonumber(ARGV[10]), replicas = {}, at_head = false }
+
+local function held(slot)
+  if slot.arrival > 0 then redis.call('ZREM', INDEX, entry('u', slot.since, request)) end
+  return { 'held', slot.replica }
+end
 
 if redis.call('EXISTS', TOMBSTONE) == 1 then return { 'gone' } end
 if not alive(GATEWAY) then return { 'lease' } end
-local replica = holder_of(request)
-if replica then return { 'held', replica } end
-
-local preference = {}
-for i = 9, #ARGV, 3 do
-  preference[#preference + 1] = ARGV[i]
-  redis.call('HSET', CAPS, ARGV[i], ARGV[i + 1])
-  -- What this gateway has running counts even when the server has forgotten it (a flush must not overload an engine);
-  -- the next sweep puts the slots themselves back and counts anew.
-  if tonumber(redis.call('HGET', N, ARGV[i]) or '0') < tonumber(ARGV[i + 2]) then
-    redis.call('HSET', N, ARGV[i], ARGV[i + 2])
-  end
+local slot = slot_of(request)
+if slot and slot.returned >= call.returned then return held(slot) end
+if slot then
+  free(request, slot, 0)
+  if call.arrival == 0 then call.arrival = slot.since end
+  call.at_head = true
 end
 
-local record = GATEWAY .. ' ' .. class .. ' ' .. table.concat(preference, ' ')
-local waiting = redis.call('HEXISTS', WAITING, request) == 1
-if waiting then redis.call('HSET', WAITING, request, record) end
+for i = 14, #ARGV, 3 do
+  local name, cap, own = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+  local in_use = tonumber(redis.call('HGET', N, name) or '0')
+  if in_use < own then redis.call('HSET', N, name, own) end -- as in try.lua
+  redis.call('HSET', CAPS, name, string.format('%d %d', cap, now))
+  call.replicas[#call.replicas + 1] = name
+end
 
+local known = waiter_of(request)
+if known then
+  known.gateway, known.replicas = GATEWAY, call.replicas
+  call = known
+  write_waiter(request, call)
+elseif call.at_head then
+  stand_in_line(request, call)
+end
 serve() -- those ahead first: what is free after this, nobody ahead can use
-replica = holder_of(request)
-if replica then return { 'held', replica } end
-for _, name in ipairs(preference) do
-  if has_room(name) then
-    take(request, name, GATEWAY)
-    return { 'held', name }
+slot = slot_of(request)
+if slot then return held(slot) end
+
+local room, _, slots = rooms()
+if not known and not call.at_head then
+  local kept = 0
+  for class = 0, tonumber(call.class) - 1 do kept = kept + rule_of(class).reserved end
+  local replica = replica_for(call, room, math.min(kept, slots - 1))
+  if replica then
+    take(request, replica, call)
+    charge(flow_of(call), call.estimate, now)
+    return { 'held', replica }
   end
+  local depth = depth_of(call.class)
+  if depth >= depth_limit then return { 'full', depth } end
+  if call.arrival == 0 then call.arrival = now end
+  stand_in_line(request, call)
 end
 
-local depth = redis.call('ZCARD', WAIT)
-if waiting then return { 'waits', redis.call('ZSCORE', WAIT, request), depth } end
-if not may_wait then return { 'busy', depth } end
-if depth >= depth_limit then return { 'full', depth } end
-if arrival == 0 then arrival = now end
-redis.call('ZADD', WAIT, arrival, request)
-redis.call('HSET', WAITING, request, record)
-return { 'waits', string.format('%d', arrival), depth + 1 }
+-- How many are ahead: all of the classes above, and of its own class what fair turns put before it.
+local ahead, class = 0, tonumber(call.class)
+for above = 0, class - 1 do ahead = ahead + depth_of(above) end
+local depth, heads = depth_of(class), 'h' .. call.class
+if call.at_head then
+  ahead = ahead + redis.call('ZLEXCOUNT', INDEX, '[' .. heads .. ' ', '(' .. entry(heads, call.arrival, request))
+else
+  local flow = flow_of(call)
+  local own = redis.call('ZLEXCOUNT', INDEX, '[f' .. flow .. ' ', '(' .. entry('f' .. flow, call.arrival, request))
+  local base = class * CLASS_STEP
+  local turns = redis.call('ZCOUNT', FLOWS, base, '(' .. base + CLASS_STEP)
+  local sooner = redis.call('ZCOUNT', FLOWS, base, '(' .. redis.call('ZSCORE', FLOWS, flow))
+  ahead = ahead + math.min(depth - 1, count(heads) + own * turns + sooner)
+end
+local expected = math.ceil((ahead + 1) * mean / math.max(1, slots))
+if not known and not call.at_head and ahead >= slots and expected > may_wait then
+  leave_line(request, call)
+  return { 'slow', depth - 1, expected }
+end
+recall()
+return { 'waits', string.format('%d', call.arrival), ahead + 1, expected }

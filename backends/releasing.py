@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 RETRY_SECONDS = 0.2
-Send = Callable[[str, str, bool], asyncio.Future[Any]]
+Send = Callable[[str, str, bool, int], asyncio.Future[Any]]
 log = logging.getLogger(__name__)
 
 
@@ -16,15 +16,15 @@ class Releaser:
     def __init__(self, send: Send, unreachable: type[Exception]) -> None:
         self._send = send
         self._unreachable = unreachable
-        self._owed: dict[tuple[str, str], bool] = {}
+        self._owed: dict[tuple[str, str], tuple[bool, int]] = {}
         self._sent: dict[tuple[str, str], asyncio.Future[Any]] = {}
         self._retry: asyncio.TimerHandle | None = None
         self._settled = asyncio.Event()
         self._settled.set()
 
-    def release(self, pool: str, request: str, unsure: bool) -> None:
-        """`unsure`: an acquire of this request may still be on its way; it must find the door closed."""
-        self._owed[pool, request] = unsure
+    def release(self, pool: str, request: str, *, unsure: bool, worked: int = -1) -> None:
+        """`unsure`: an acquire of this request may still be on its way; it must find the door closed. `worked`: tokens, or -1."""
+        self._owed[pool, request] = unsure, worked
         self._settled.clear()
         self._attempt((pool, request))
 
@@ -45,7 +45,7 @@ class Releaser:
             self._retry.cancel()
 
     def _attempt(self, key: tuple[str, str]) -> None:
-        sent = self._sent[key] = self._send(*key, self._owed[key])
+        sent = self._sent[key] = self._send(*key, *self._owed[key])
         sent.add_done_callback(lambda answer: self._answered(key, answer))
 
     def _answered(self, key: tuple[str, str], answer: asyncio.Future[Any]) -> None:

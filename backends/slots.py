@@ -27,16 +27,27 @@ class Scripts(Protocol):
         """
 
 
+# What each script is made of.
+_PARTS = {
+    "try": ("slots", "clock", "try"),
+    "lease": ("slots", "clock", "lease"),
+    "acquire": ("slots", "clock", "line", "order", "acquire"),
+    "release": ("slots", "release", "clock", "line", "order", "pass_on"),
+    "keep": ("slots", "clock", "line", "order", "keep"),
+    "sweep": ("slots", "clock", "line", "order", "sweep"),
+}
+
+
 @cache
 def script_named(name: str) -> Script:
-    """`acquire`, `release`, `lease` or `sweep`, with the part that all four share in front."""
+    """`try`, `acquire`, `release`, `keep`, `lease` or `sweep`, put together from its parts."""
     folder = Path(__file__).parent
-    text = (folder / "slots.lua").read_text() + (folder / f"{name}.lua").read_text()
+    text = "".join((folder / f"{part}.lua").read_text() for part in _PARTS[name])
     return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
 def grants_key(pool: str, gateway: str) -> str:
-    """The list that wakes a gateway's waiters: items are `<request> <replica>`."""
+    """Where a gateway is spoken to: `grant <request> <replica>` wakes a waiter, `recall <request>` asks for a slot."""
     return f"{{p:{pool}}}:grants:{gateway}"
 
 
@@ -45,6 +56,11 @@ def tombstone_key(pool: str, request: str) -> str:
 
 
 def pool_keys(pool: str, gateways: Sequence[str]) -> list[str]:
-    """The keys every script is given, in the order slots.lua names them; one hash tag for a whole pool."""
-    shared = [f"{{p:{pool}}}:{part}" for part in ("slots", "n", "wait", "waiting", "caps", "leases")]
-    return shared + [grants_key(pool, gateway) for gateway in gateways]
+    """The keys of the scripts that move the line, as slots.lua and line.lua name them; one hash tag for a whole pool."""
+    more = [f"{{p:{pool}}}:{part}" for part in ("flows", "caps", "credit")]
+    return try_keys(pool) + more + [grants_key(pool, gateway) for gateway in gateways]
+
+
+def try_keys(pool: str) -> list[str]:
+    """The keys of the scripts that don't."""
+    return [f"{{p:{pool}}}:{part}" for part in ("slots", "n", "work", "index", "waiting", "leases")]

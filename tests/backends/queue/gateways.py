@@ -60,13 +60,18 @@ def looking(url: str) -> Iterator[Any]:
         yield client
 
 
-def held(client: Any) -> dict[str, str]:
-    """Request -> replica, as the server has it."""
-    return {request: slot.split()[0] for request, slot in client.hgetall(pool_keys(POOL, ())[0]).items()}
+def held(client: Any) -> dict[str, str] | None:
+    """Request -> replica, as the server has it; None while it reads its file."""
+    try:
+        slots = client.hgetall(pool_keys(POOL, ())[0])
+    except redis.BusyLoadingError:
+        return None
+    return {request: slot.split()[0] for request, slot in slots.items()}
 
 
-def line(client: Any) -> list[str]:
-    return list(client.zrange(pool_keys(POOL, ())[2], 0, -1))
+def line(client: Any, kind: str = "a") -> list[str]:
+    """Who waits: class by class, as they came (`a`), or as their accounts have them (`f`)."""
+    return [entry.split()[-1] for entry in client.zrange(pool_keys(POOL, ())[3], 0, -1) if entry.startswith(kind)]
 
 
 async def until(condition: Callable[[], object], seconds: float = 5.0) -> float:

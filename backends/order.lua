@@ -1,0 +1,206 @@
+-- Who is next: class by rank, but a class below its floor has its turn; then the account with least recent work; of near-equals
+-- the one that waited long, then the one whose prefix is warm, then the one that came first.
+local SCAN = 32             -- waiters looked at in one go: those at the head may be waiting for other replicas
+local NEAR = 8              -- accounts compared with the least
+local NEAR_SHARE = 1.1      -- near-equal: at most a tenth more recent work,
+local NEAR_TOKENS = 256     -- or so many tokens more
+local AGED = 10000          -- ms in line, from which a waiter goes before the warm ones among its near-equals
+local CAPS_TTL = 5000       -- ms; a replica that no waiter has named for so long is not counted on
+local RECALL_AFTER = 200    -- ms a waiter stands before a lower class is asked for a slot
+local RECALL_LASTS = 1000   -- ms within which an asked gateway is believed to be about to answer
+
+-- The rules come as "floor reserved share" of each class: floor and share in percent of the pool, reserved in slots.
+local rules
+local function rule_of(class)
+  if not rules then
+    rules = {}
+    for floor, reserved, share in string.gmatch(ARGV[4], '(%d+) (%d+) (%d+)') do
+      rules[#rules + 1] = { floor = tonumber(floor), reserved = tonumber(reserved), share = tonumber(share) }
+    end
+  end
+  return rules[class + 1]
+end
+
+-- What is free by replica, how much in all, and how many slots there are.
+local function rooms()
+  local caps, counts = redis.call('HGETALL', CAPS), {}
+  local found = redis.call('HGETALL', N)
+  for i = 1, #found, 2 do counts[found[i]] = tonumber(found[i + 1]) end
+  local room, free_slots, slots = {}, 0, 0
+  for i = 1, #caps, 2 do
+    local cap, at = string.match(caps[i + 1], '^(%d+) (%d+)$')
+    if tonumber(at) + CAPS_TTL >= now then
+      room[caps[i]] = math.max(0, tonumber(cap) - (counts[caps[i]] or 0))
+      free_slots, slots = free_slots + room[caps[i]], slots + tonumber(cap)
+    end
+  end
+  return room, free_slots, slots
+end
+
+local function running(class) return count('x' .. class) + count('i' .. class) end
+
+-- The replica that the waiter may have now: its first with room, when more is free to it than is kept for classes above.
+local function replica_for(call, room, kept)
+  local chosen, free_slots = nil, 0
+  for _, name in ipairs(call.replicas) do
+    local here = room[name] or 0
+    free_slots = free_slots + here
+    if here > 0 then chosen = chosen or name end
+  end
+  return free_slots > kept and chosen or nil
+end
+
+local function is_before(call, replica, other, other_replica)
+  local aged, other_aged = call.arrival + AGED <= now, other.arrival + AGED <= now
+  if aged ~= other_aged then return aged end
+  if not aged then
+    local warm, other_warm = replica == call.replicas[1], other_replica == other.replicas[1]
+    if warm ~= other_warm then return warm end
+  end
+  return call.arrival < other.arrival
+end
+
+-- A waiter that can be served: request, call, replica. Those of dead gateways are dropped on the way.
+local function usable(request, room, kept)
+  local call = waiter_of(request)
+  if alive(call.gateway) then return call, replica_for(call, room, kept) end
+  leave_line(request, call)
+end
+
+local function first_of_flow(flow, room, kept)
+  for _ = 1, SCAN do
+    local request = head_of(flow)
+    if not request then return end
+    local call, replica = usable(request, room, kept)
+    if call then return request, call, replica end
+  end
+end
+
+local function first_of_class(class, room, kept)
+  local heads = redis.call('ZRANGEBYLEX', INDEX, '[h' .. class .. ' ', '(h' .. class .. '!', 'LIMIT', 0, SCAN)
+  for _, head in ipairs(heads) do
+    local request = string.match(head, '(%S+)$')
+    local call, replica = usable(request, room, kept)
+    if replica then return request, call, replica end
+  end
+  local base = class * CLASS_STEP
+  local flows = redis.call('ZRANGEBYSCORE', FLOWS, base, '(' .. base + CLASS_STEP, 'WITHSCORES', 'LIMIT', 0, SCAN)
+  local request, call, replica, limit
+  for i = 1, #flows, 2 do
+    local work = 2 ^ (tonumber(flows[i + 1]) - base - now / HALF_LIFE)
+    if limit and (work > limit or i > 2 * NEAR) then break end
+    local other, other_call, other_replica = first_of_flow(flows[i], room, kept)
+    if other_replica then
+      limit = limit or math.max(work * NEAR_SHARE, work + NEAR_TOKENS)
+      if not request or is_before(other_call, other_replica, call, replica) then
+        request, call, replica = other, other_call, other_replica
+      end
+    end
+  end
+  return request, call, replica
+end
+
+-- A class that waits below its floor earns its share of each slot that goes elsewhere; a whole one earned is its next turn.
+local function count_turn(class, was_due, depths, slots, credits)
+  if was_due then credits[class] = credits[class] - 100 end
+  for other = 0, LOWEST do
+    local floor = rule_of(other).floor
+    if other ~= class and floor > 0 and depths[other] > 0 and running(other) * 100 < floor * slots then
+      credits[other] = math.min(100, credits[other] + floor)
+    end
+  end
+  for other = 0, LOWEST do
+    if credits[other] > 0 or was_due then redis.call('HSET', CREDIT, other, credits[other]) end
+  end
+end
+
+local function next_waiter(room, slots, depths, credits)
+  local kept = 0
+  for class = 0, LOWEST do -- floors first: they go before what is kept for classes above
+    if depths[class] > 0 and credits[class] >= 100 then
+      local request, call, replica = first_of_class(class, room, 0)
+      if request then return request, call, replica, true end
+    end
+  end
+  local above = 0
+  for class = 0, LOWEST do
+    local rule = rule_of(class)
+    if depths[class] > 0 then
+      local most = math.max(1, math.floor(rule.share * slots / 100))
+      if rule.share >= 100 or above == 0 or running(class) < most then
+        local request, call, replica = first_of_class(class, room, math.min(kept, slots - 1))
+        if request then return request, call, replica, false end
+      end
+    end
+    above, kept = above + depths[class], kept + rule.reserved
+  end
+end
+
+-- Free capacity goes to those who wait, in their order; after every script no waiter at the head could be served.
+local function serve()
+  if redis.call('HLEN', WAITING) == 0 then return end
+  local room, free_slots, slots = rooms()
+  if free_slots == 0 then return end
+  local depths, credits, known = {}, {}, redis.call('HMGET', CREDIT, 0, 1, 2, 3, 4)
+  for class = 0, LOWEST do
+    depths[class], credits[class] = depth_of(class), tonumber(known[class + 1] or '0')
+  end
+  while free_slots > 0 do
+    local request, call, replica, was_due = next_waiter(room, slots, depths, credits)
+    if not request then return end
+    leave_line(request, call)
+    take(request, replica, call)
+    charge_flow(call, call.estimate, now)
+    redis.call('ZADD', INDEX, 0, entry('u', now, request))
+    tell(call.gateway, 'grant ' .. request .. ' ' .. replica)
+    local class = tonumber(call.class)
+    depths[class], room[replica], free_slots = depths[class] - 1, room[replica] - 1, free_slots - 1
+    count_turn(class, was_due, depths, slots, credits)
+  end
+end
+
+-- The newest call of the lowest class below `class` that may still be asked, on a replica that the waiter can use.
+local function newest_below(class, call)
+  local wanted = {}
+  for _, name in ipairs(call.replicas) do wanted[name] = true end
+  for lower = LOWEST, class + 1, -1 do
+    local found = redis.call('ZREVRANGEBYLEX', INDEX, '(x' .. lower .. '!', '[x' .. lower .. ' ', 'LIMIT', 0, NEAR)
+    for _, member in ipairs(found) do
+      local request = string.match(member, '(%S+)$')
+      local slot = slot_of(request)
+      if wanted[slot.replica] and list_of(slot.gateway) then return request, slot end
+    end
+  end
+end
+
+local function ask_back(request, slot)
+  redis.call('ZREM', INDEX, entry(runs_as(slot), slot.since, request))
+  slot.asked = now
+  redis.call('ZADD', INDEX, 0, entry(runs_as(slot), slot.since, request), 0, entry('o', now, request))
+  redis.call('HSET', SLOTS, request, string.format('%s %s %d %s %s %d %d %d %d', slot.replica, slot.gateway, slot.since, slot.class,
+    slot.account, slot.estimate, slot.returned, slot.arrival, slot.asked))
+  tell(slot.gateway, 'recall ' .. request)
+end
+
+-- Who has stood for a moment, with nothing free, may have the slot of a lower class's call: its gateway is asked, and gives it back
+-- if it has put out nothing yet. Each call is asked once for a slot; one question for each waiter.
+local function recall()
+  local needed, asked = 0, redis.call('ZLEXCOUNT', INDEX, '[' .. entry('o', now - RECALL_LASTS, ''), '(o!')
+  for class = 0, LOWEST - 1 do
+    local first = '[a' .. class .. ' '
+    local stood = entry('a' .. class, now - RECALL_AFTER, '~')
+    local many = redis.call('ZLEXCOUNT', INDEX, first, '[' .. stood)
+    needed = needed + many
+    if many > 0 and asked < needed then
+      local oldest = redis.call('ZRANGEBYLEX', INDEX, first, '[' .. stood, 'LIMIT', 0, 1)[1]
+      local call = waiter_of(string.match(oldest, '(%S+)$'))
+      while asked < needed do
+        local request, slot = newest_below(class, call)
+        if not request then break end
+        ask_back(request, slot)
+        asked = asked + 1
+      end
+    end
+  end
+end
+
