@@ -6,6 +6,7 @@ from backends.fleet import Replica
 from gateway.api.chunks import CHUNKS
 from gateway.api.endpoint import Asked, Endpoint
 from gateway.api.images import Addressed, in_field, is_address
+from gateway.api.response_as_chat import is_misplaced, rewrite
 from gateway.errors import Refusal
 
 IMAGE_PARTS = ("image_url", "input_image", "image")
@@ -16,6 +17,8 @@ ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function
 
 
 def _messages(body: dict[str, Any]) -> Asked:
+    if is_misplaced(body):
+        rewrite(body)
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refusal(400, "messages must be a list of at least one message.", param="messages", code="invalid_value")

@@ -1,19 +1,37 @@
 """The items and formats of a `/v1/responses` request, in the shapes that an engine takes."""
 
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
 from backends.engines.kind import EngineKind
 from gateway.api.response_tools import flat_name, knows_custom, knows_namespaces
+from gateway.errors import Refusal
 
 Item = dict[str, Any]
 
+# What needs a store, and what to send instead.
+STORED = MappingProxyType(
+    {
+        "previous_response_id": "send the earlier items in input again",
+        "conversation": "send the earlier items in input again",
+        "background": "leave it out and stream the answer",
+        "prompt": "send its text as instructions and input",
+    }
+)
 # Kinds that read reasoning only from `content`.
 _NEED_REASONING_CONTENT = frozenset({"llamacpp"})
 # Kinds that heed only chat's field for a format of the output.
 _KNOW_RESPONSE_FORMAT = frozenset({"llamacpp"})
 _ABOVE_USER = ("system", "developer")
+
+
+def refuse_stored(body: Item) -> None:
+    """Raises: Refusal (400)."""
+    for field, instead in STORED.items():
+        if body.get(field):
+            raise Refusal(400, f"{field} is not served, for nothing is stored here; {instead}.", param=field, code="not_stored")
 
 
 def for_engine(body: Item, engine: EngineKind) -> None:

@@ -9,21 +9,14 @@ from gateway.api.chat import MEDIA, ROLES, count_image
 from gateway.api.endpoint import Asked, Endpoint
 from gateway.api.images import Addressed
 from gateway.api.response_events import EVENTS
-from gateway.api.response_items import for_engine
+from gateway.api.response_items import STORED, for_engine, refuse_stored
 from gateway.errors import Refusal
 
 Body = dict[str, Any]
 
-# What needs a store, and what to send instead.
-_STORED = {
-    "previous_response_id": "send the earlier items in input again",
-    "conversation": "send the earlier items in input again",
-    "background": "leave it out and stream the answer",
-    "prompt": "send its text as instructions and input",
-}
 # Not of this API, yet heeded by engines that read it as a chat: they would pass the limits by, or bring in a history unseen.
 _NOT_OF_THIS_API = (
-    *_STORED, "n", "best_of", "max_tokens", "max_completion_tokens", "messages", "stream_options", "previous_input_messages",
+    *STORED, "n", "best_of", "max_tokens", "max_completion_tokens", "messages", "stream_options", "previous_input_messages",
     "response_format", "json_schema", "grammar",
 )  # fmt: skip
 # The one addition to an answer that an engine can make. The others name hosted tools, or secrets of a store.
@@ -40,9 +33,7 @@ def not_stored(path: str) -> Refusal:
 
 
 def _ask(body: Body) -> Asked:
-    for field, instead in _STORED.items():
-        if body.get(field):
-            raise Refusal(400, f"{field} is not served, for nothing is stored here; {instead}.", param=field, code="not_stored")
+    refuse_stored(body)
     response_tools.check(body)
     given = body.get("input")
     if isinstance(given, str) and given:

@@ -70,7 +70,7 @@ def test_what_needs_a_store_is_refused_with_what_to_send_instead(field: str, val
     assert (refusal.param, refusal.code) == (field, "not_stored")
     assert "nothing is stored here" in refusal.message
     for nothing in (None, False, ""):
-        assert field not in sent(**{field: nothing})
+        assert field not in sent("hi", "vllm", **{field: nothing})
 
 
 def test_an_item_or_a_file_by_reference_is_refused() -> None:
@@ -85,7 +85,14 @@ def test_nothing_is_stored_whatever_is_asked() -> None:
 
 
 def test_what_other_apis_call_a_count_or_a_limit_counts_nothing_and_reaches_no_engine() -> None:
-    fields = {"n": 5, "best_of": 7, "max_tokens": 10**6, "messages": [USER], "previous_input_messages": [USER], "json_schema": {}}
+    fields: dict[str, Any] = {
+        "n": 5,
+        "best_of": 7,
+        "max_tokens": 10**6,
+        "messages": [USER],
+        "previous_input_messages": [USER],
+        "json_schema": {},
+    }
     assert call(**fields).generations == 1
     assert not fields.keys() & sent(**fields).keys()
 
