@@ -1,7 +1,10 @@
 """The table of the paid endpoints."""
 
 from gateway.api.chat import CHAT, COMPLETIONS
+from gateway.api.embeddings import EMBEDDINGS
 from gateway.api.messages import COUNT_TOKENS, MESSAGES
+from gateway.api.rerank import RERANK
+from gateway.api.score import SCORE
 
-ENDPOINTS = (CHAT, COMPLETIONS, MESSAGES, COUNT_TOKENS)
+ENDPOINTS = (CHAT, COMPLETIONS, EMBEDDINGS, RERANK, SCORE, MESSAGES, COUNT_TOKENS)
 PAID = {path: endpoint for endpoint in ENDPOINTS for path in (endpoint.path, *endpoint.also_at)}
