@@ -17,6 +17,7 @@ from gateway.api.messages import MESSAGES
 from gateway.api.models import model_card, model_list
 from gateway.api.own_key import describe_key
 from gateway.api.refusals import kinds, refusal_of
+from gateway.api.responses import RESPONSES, not_stored
 from gateway.api.who import identify
 from gateway.errors import Refusal
 from gateway.health import readiness
@@ -45,14 +46,14 @@ def free_app(house: House) -> FastAPI:
         caller = await caller_of(request)
         if VERSION_HEADER in request.headers:
             return model_page(house.menu, caller, request.query_params)
-        return model_list(house.catalogue, house.pools, caller)
+        return model_list(house.catalogue, house.menu.pools(caller.account_name), caller)
 
     @app.get("/v1/models/{model:path}")
     async def model(request: Request, model: str) -> dict[str, Any]:
         caller = await caller_of(request)
         if VERSION_HEADER in request.headers:
             return model_info(house.menu, model)
-        return model_card(house.catalogue, house.pools, caller, model)
+        return model_card(house.catalogue, house.menu.pools(caller.account_name), caller, model)
 
     @app.get("/v1/key")
     async def key(request: Request) -> dict[str, Any]:
@@ -106,5 +107,7 @@ def _not_served(request: Request, error: HTTPException) -> Refusal:
     if path in PAID or error.status_code == 405:
         allowed = "POST" if path in PAID else "GET"
         return Refusal(405, f"{path} takes {allowed} requests, not {method}.", code="method_not_allowed")
+    if path.startswith(f"{RESPONSES.path}/"):
+        return not_stored(path)
     served = ", ".join([*(f"POST {paid}" for paid in PAID), *FREE])
     return Refusal(404, f"{method} {path[:200]} is not served here. Served are: {served}.", code="not_found")

@@ -11,7 +11,6 @@ def readiness(house: House) -> list[str]:
         reasons.append("draining: this gateway is leaving")
     if not house.valkey.connected:
         reasons.append("Valkey can't be reached, so no fare can be held")
-    replicas = [replica for pool in house.pools.values() for replica in pool]
-    if all(house.readiness.standing(replica.id) is Standing.BROKEN for replica in replicas):
+    if all(house.readiness.standing(replica.id) is Standing.BROKEN for replica in house.fleet.replicas):
         reasons.append("no engine replica is healthy")
     return reasons

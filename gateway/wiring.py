@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from backends.capacity import Capacity
 from backends.client import EngineClient, Patience
+from backends.dedicated import Way
 from backends.failures import EngineFault, EngineUnreachable
 from backends.fleet import Fleet, Replica
 from backends.probe import watch
@@ -16,11 +17,12 @@ from backends.queue import Queue
 from backends.readiness import Readiness
 from backends.waking import BlockingWakes
 from billing.changes import AccountUnknown
-from billing.reader import RecordUnavailable
+from billing.reader import Reader, RecordUnavailable
 from billing.rebuild import Recorded, RecordSource
 from gateway.access.addresses import Network, networks
 from gateway.access.keyring import Keyring
 from gateway.access.keystore import KeyStore
+from gateway.classes import classes_of, follow_plans
 from gateway.clock import Clock
 from gateway.drain import Drain
 from gateway.fetch.fetcher import Fetcher
@@ -28,8 +30,11 @@ from gateway.fetch.policy import Policy
 from gateway.limits.gate import Gate
 from gateway.limits.rebuild import Source, SourceUnavailable
 from gateway.log import Log
+from gateway.loops import Loops
 from gateway.menu import Menu
+from gateway.seal import Seal
 from gateway.settings import Settings
+from gateway.standings import Standings
 from gateway.telemetry import Metrics
 from gateway.valkey import Valkey, ValkeyUnavailable
 from models.catalogue import Catalogue
@@ -49,18 +54,21 @@ class House:
     keyring: Keyring
     catalogue: Catalogue
     menu: Menu
-    pools: Mapping[str, Sequence[Replica]]
+    fleet: Fleet
     queue: Queue
     engines: EngineClient
     readiness: Readiness
     fetcher: Fetcher | None
     capacity: Capacity
+    standings: Standings
     trusted_proxies: Sequence[Network]
+    seal: Seal
+    loops: Loops
 
-    def preference(self, model: str) -> Sequence[tuple[str, int]]:
-        """The replicas that may take a call for the model, best first, with how many calls each takes at once."""
+    def preference(self, way: Way) -> list[tuple[str, int]]:
+        """The replicas that may take a call, best first, with how many calls each takes at once."""
         tightened = self.capacity.tightened
-        order = self.readiness.prefer(self.pools.get(model, ()), self.queue.load(model), tightened)
+        order = self.readiness.prefer(way.replicas, self.queue.load(way.pool), tightened)
         return [(replica.id, tightened.get(replica.id, replica.slots)) for replica in order]
 
     def engine_failed(self, replica: Replica, failure: Exception, status: int, account: str) -> None:
@@ -90,8 +98,15 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
         stack.push_async_callback(house.gate.close)
         stack.push_async_callback(house.queue.close)
         stack.push_async_callback(house.engines.close)
-        replicas = [replica for pool in house.pools.values() for replica in pool]
-        for running in (house.queue.beat(), watch(house.engines, replicas, house.readiness, house.capacity)):
+        reader = Reader(settings.database_url.get_secret_value(), connections=1)
+        await reader.open()
+        stack.push_async_callback(reader.close)
+        for running in (
+            house.queue.beat(),
+            watch(house.engines, house.fleet.replicas, house.readiness, house.capacity),
+            house.standings.tell(),
+            follow_plans(house.queue, reader, settings.queue_depth, settings.queue_seconds),
+        ):
             stack.push_async_callback(_cancel, asyncio.create_task(running))
         _watch_gauges(house)
         yield house
@@ -102,7 +117,7 @@ def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
     redis_url = settings.redis_url.get_secret_value()
     valkey = Valkey(redis_url, settings.valkey_timeout_ms)
     fleet = Fleet.load(settings.fleet_file) if settings.fleet_file else Fleet(())
-    pools, catalogue = fleet.pools(), Catalogue.load()
+    catalogue = Catalogue.load()
     # The first byte has a limit of its own where an answer is streamed (api/delivery).
     patience = Patience(first_byte=settings.total_seconds + 5, between_bytes=settings.stream_idle_seconds)
     return House(
@@ -115,20 +130,24 @@ def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
         gate=Gate(valkey, clock, source, gateway=settings.gateway_id, shards=settings.shards, lease_ms=settings.lease_ms),
         keyring=keyring,
         catalogue=catalogue,
-        menu=Menu(catalogue, pools),
-        pools=pools,
+        menu=Menu(catalogue, fleet.pools(), fleet.dedicated()),
+        fleet=fleet,
         queue=Queue(
             valkey,
             BlockingWakes(redis_url),
             settings.gateway_id,
             unreachable=ValkeyUnavailable,
             lease_ms=settings.lease_ms,
+            classes=classes_of((), settings.queue_depth, settings.queue_seconds),
         ),
         engines=EngineClient(patience),
         readiness=Readiness(),
         fetcher=_fetcher(settings),
         capacity=Capacity(),
+        standings=Standings(valkey, settings.shards),
         trusted_proxies=networks(settings.trusted_proxies),
+        seal=Seal(settings.key_pepper.get_secret_value()),
+        loops=Loops(settings.loop_errors),
     )
 
 
@@ -172,11 +191,14 @@ def _watch_gauges(house: House) -> None:
     metrics.gauge("faregate_outbox_kept", "Events kept until the ledger has them", lambda: outbox.kept)
     metrics.gauge("faregate_outbox_forgotten", "Events let go before the ledger had them", lambda: outbox.forgotten)
     metrics.gauge("faregate_late_settles", "Posted after the lease was swept: the house bears it", lambda: outbox.late)
+    once = house.gate.once
+    metrics.gauge("faregate_replays", "Answers given again to their Idempotency-Key", lambda: once.replayed)
+    metrics.gauge("faregate_answers_not_kept", "Answers too large to keep for their Idempotency-Key", lambda: once.unkept)
     metrics.gauge("faregate_valkey_connected", "1 while Valkey answers", lambda: float(house.valkey.connected))
     metrics.gauge("faregate_valkey_timeouts", "Connections given up for silence", lambda: house.valkey.timeouts)
     metrics.gauge("faregate_epochs", "Times that Valkey lost its memory, by shard", lambda: house.gate.leases.epochs)
     metrics.gauge("faregate_holds_swept", "Holds of dead gateways that this one ended", lambda: house.gate.sweeper.swept)
     metrics.gauge("faregate_engine_connections", "Sockets to engines", lambda: house.engines.open_connections)
-    for model in house.pools:
-        metrics.pool_gauge("faregate_calls_running", model, partial(house.queue.running, model))
-        metrics.pool_gauge("faregate_calls_waiting", model, partial(house.queue.waiting, model))
+    for pool in house.menu.pool_names():
+        metrics.pool_gauge("faregate_calls_running", pool, partial(house.queue.running, pool))
+        metrics.pool_gauge("faregate_calls_waiting", pool, partial(house.queue.waiting, pool))

@@ -1,19 +1,17 @@
 """The engine's part of one call: a slot, the engine on it, its answer; and another replica while nothing was delivered."""
 
 import asyncio
-from collections.abc import Sequence
 
 from backends.client import Answer
 from backends.failures import EngineBroke, EngineSpokeNonsense, EngineTimedOut, EngineUnreachable
-from backends.fleet import Replica
-from backends.slot import Slot
+from backends.slot import PoolFull, Slot
 from gateway.api import images
 from gateway.api.call import Call
 from gateway.api.dialect import Question
 from gateway.api.edits import engine_body
 from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused, raise_status
-from gateway.api.order import Order
+from gateway.api.queueing import NoReplicaReady, Turn
 from gateway.api.relay import StreamRelay, read_all, relay_whole
 from gateway.api.sse import StreamBroke
 from gateway.progress import Progress
@@ -23,10 +21,6 @@ from gateway.wiring import House
 ATTEMPTS = 3
 _ELSEWHERE = (EngineUnreachable, EngineBroke, EngineSpokeNonsense, EngineFailed, EngineOverloaded, StreamBroke)
 _HEADERS = ((b"content-type", b"application/json"), (b"accept", b"*/*"))
-
-
-class NoReplicaReady(Exception):
-    """Every replica of the model is down or has just failed."""
 
 
 class TotalTimedOut(Exception):
@@ -40,9 +34,9 @@ class TotalTimedOut(Exception):
 class Delivery:
     """Brings one held call to an engine and the answer to the client."""
 
-    def __init__(self, house: House, exchange: Exchange, call: Call, order: Order, progress: Progress) -> None:
-        self._house, self._exchange, self._call, self._order, self._progress = house, exchange, call, order, progress
-        self._tried: set[str] = set()
+    def __init__(self, house: House, exchange: Exchange, call: Call, turn: Turn, progress: Progress) -> None:
+        self._house, self._exchange, self._call, self._turn, self._progress = house, exchange, call, turn, progress
+        self._order = turn.order
         self._relay: StreamRelay | None = None
 
     async def run(self, slot: Slot) -> None:
@@ -72,18 +66,19 @@ class Delivery:
                 with slot:
                     await self._attempt(slot)
             except _ELSEWHERE:
-                if self._progress.output_began or self._progress.attempts >= ATTEMPTS or not self._preference():
+                if self._progress.output_began or self._progress.attempts >= ATTEMPTS or not self._turn.goes_on():
+                    raise
+            except (PoolFull, NoReplicaReady):
+                if not self._turn.overflows():
                     raise
             else:
                 return
-            name = f"{self._exchange.request_id}/{self._progress.attempts + 1}"
-            slot = self._house.queue.slot(self._order.model.id, name, self._order.service_class)
+            slot = self._turn.slot()
 
     async def _attempt(self, slot: Slot) -> None:
-        replica = await self._replica(slot)
+        replica = await self._turn.take(slot, self._progress)
         self._progress.attempts += 1
         self._progress.replica = replica.id
-        self._tried.add(replica.id)
         question = Question(self._call.body, self._call.wants_usage, replica.engine)
         if self._call.stream:
             self._relay = StreamRelay(self._exchange, self._progress, self._exchange.dialect.reader(question))
@@ -113,19 +108,6 @@ class Delivery:
                 await answer.start()
         except TimeoutError:
             raise EngineTimedOut(self._progress.replica or "the engine", "first_byte", seconds) from None
-
-    async def _replica(self, slot: Slot) -> Replica:
-        asked_ms = self._exchange.elapsed_ms()
-        settings = self._house.settings
-        if slot.replica is None:
-            if not self._preference():
-                raise NoReplicaReady
-            await slot.take(self._preference, settings.queue_seconds, settings.queue_depth)
-        self._progress.queue_ms = (self._progress.queue_ms or 0) + self._exchange.elapsed_ms() - asked_ms
-        return next(replica for replica in self._order.replicas if replica.id == slot.replica)
-
-    def _preference(self) -> Sequence[tuple[str, int]]:
-        return [pair for pair in self._house.preference(self._order.model.id) if pair[0] not in self._tried]
 
     async def _relay_answer(self, answer: Answer, question: Question) -> None:
         if self._relay is None:

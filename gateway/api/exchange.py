@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 from gateway.api.body import ClientGone
 from gateway.api.dialect import Dialect, Reader
@@ -25,6 +25,13 @@ STREAM = [
 ]
 
 
+class Place(Protocol):
+    """Where a call stands that waits for a slot."""
+
+    def comment(self) -> bytes: ...
+    def headers(self) -> Headers: ...
+
+
 class Exchange:
     """One request and its answer. `receipt` is put on whatever answer is given; `committed` says its status has left.
 
@@ -32,8 +39,8 @@ class Exchange:
     """
 
     __slots__ = (
-        "_warm", "address", "committed", "dialect", "headers", "line", "reader", "receipt", "receive", "request_id", "scope",
-        "spoke", "started_ns",
+        "_warm", "address", "committed", "dialect", "headers", "line", "place", "reader", "receipt", "receive", "request_id",
+        "scope", "spoke", "started_ns",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, request_id: str, dialect: Dialect) -> None:
@@ -46,6 +53,7 @@ class Exchange:
         self.line: Line = scope[LINE]
         self.dialect = dialect
         self.reader: Reader | None = None
+        self.place: Place | None = None
         self.receipt: Headers = [*dialect.identity(request_id.encode())]
         self.committed = self.spoke = False
         self._warm: KeepWarm | None = None
@@ -95,6 +103,13 @@ class Exchange:
         if last and self._warm is not None:
             self._warm.stop()
         self.line.write(data, last=last)
+
+    def silence(self) -> bytes:
+        """What keeps the line open now; in a dialect that does it with comments, it says where a waiting call stands."""
+        if self.reader is not None:
+            return self.reader.silence()
+        has_comments = self.dialect.silence.startswith(b":")
+        return self.place.comment() if self.place is not None and has_comments else self.dialect.silence
 
     def kept_warm(self, after_seconds: float, *, is_on: bool) -> "AbstractContextManager[object]":
         """While nothing is sent, something keeps the line open; not for answers that are not streams."""
@@ -171,7 +186,9 @@ class KeepWarm:
         if exchange.line.is_gone():
             return
         if not exchange.spoke and not exchange.line.is_congested:
+            if exchange.place is not None and not exchange.committed:
+                exchange.receipt += exchange.place.headers()
             exchange.open_stream()
-            exchange.put(exchange.dialect.silence if exchange.reader is None else exchange.reader.silence())
+            exchange.put(exchange.silence())
         exchange.spoke = False
         self._timer = asyncio.get_running_loop().call_later(self.EVERY_SECONDS, self._look)

@@ -1,15 +1,17 @@
 """What a call comes to, decided before anything is held: model, fare, output cap, and whether the plan takes it. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from backends.fleet import Replica
+from backends.dedicated import Way
 from billing.fare import fare
 from billing.plans import Plan
 from gateway.access.caller import Caller
 from gateway.api.call import Call, text_bytes
 from gateway.api.endpoint import Endpoint
 from gateway.errors import Refusal
+from gateway.limits.policy import Numbers, beyond
+from gateway.limits.refusals import QuotaUsedUp
 from gateway.menu import Menu
 from models.catalogue import Model
 
@@ -22,17 +24,21 @@ class Order:
     """`output_max` caps what a client asks for; `output_default` is written in where it asks for nothing (None: nothing is)."""
 
     model: Model
-    replicas: Sequence[Replica]
+    ways: Sequence[Way]
     fare: int
     output_max: int | None
     output_default: int | None
     account: str
+    key: str
     service_class: str
+    numbers: Numbers
+    ttft_target_ms: int | None = None
+    spent: QuotaUsedUp | None = None  # the quota that it is beyond, on the slow lane
 
 
 def place(call: Call, caller: Caller, menu: Menu) -> Order:
     """Raises: Refusal, saying which limit and what to change; ModelUnknown; FareOutOfBounds."""
-    dish, plan = menu.find(call.model), caller.plan
+    dish, plan = menu.find(call.model, caller.account_name), caller.plan
     model = dish.model
     if not plan.opens(model.tier):
         raise Refusal(
@@ -47,13 +53,27 @@ def place(call: Call, caller: Caller, menu: Menu) -> Order:
     _check_envelope(call, plan)
     return Order(
         model=model,
-        replicas=dish.replicas,
+        ways=dish.ways,
         fare=fare(model.fare, call.generations, call.items, model.items_per_fare),
         output_max=_output_max(plan, dish.context, call.body_bytes),
         output_default=_output_default(plan, dish.context, call.endpoint),
         account=caller.account_id,
+        key=caller.key_id,
         service_class=plan.service_class,
+        numbers=caller.numbers,
+        ttft_target_ms=plan.queue.ttft_target_ms,
     )
+
+
+def on_slow_lane(order: Order, plan: Plan, spent: QuotaUsedUp) -> Order | None:
+    """The same call beyond the plan's quota: in class batch, on what is idle, at no fare. None where the plan has no such lane,
+    or the key's own cap is what is spent."""
+    if plan.queue.beyond_quota != "slow" or spent.scope != "account" or order.spent is not None:
+        return None
+    limits = beyond(order.numbers, order.fare)
+    if limits is None:
+        return None
+    return replace(order, fare=0, service_class="batch", numbers=limits, ttft_target_ms=None, spent=spent)
 
 
 def _not_served(endpoint: Endpoint, model: Model, menu: Menu) -> Refusal:

@@ -10,14 +10,24 @@ from billing.fare import FareOutOfBounds
 from gateway.access import caller
 from gateway.access.keystore import KeyStoreUnavailable
 from gateway.access.unknown import TooManyUnknownKeys
-from gateway.api.delivery import NoReplicaReady, TotalTimedOut
+from gateway.api.delivery import TotalTimedOut
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused, client_error
 from gateway.api.images import ImageUnavailable
+from gateway.api.once import AnswerNotKept
+from gateway.api.queueing import NoReplicaReady
 from gateway.api.receipts import in_words, utc
 from gateway.api.sse import StreamBroke
 from gateway.drain import Draining
 from gateway.errors import Refusal
-from gateway.limits.refusals import GateClosed, QuotaUsedUp, RateExceeded, TooManyOpenCalls
+from gateway.limits.refusals import (
+    GateClosed,
+    IdempotencyKeyInUse,
+    IdempotencyKeyReused,
+    QuotaUsedUp,
+    RateExceeded,
+    TooManyOpenCalls,
+)
+from gateway.loops import RequestRepeated
 from models.catalogue import ModelUnknown
 
 _RETRY_SECONDS = 2
@@ -143,10 +153,54 @@ def _too_many_unknown_keys(error: Any) -> Refusal:
     )
 
 
+def _repeated(error: RequestRepeated) -> Refusal:
+    """Some clients send 429 and 5xx again for ever; all of them give up on a 400."""
+    return Refusal(
+        400,
+        f"This same request was sent {error.errors} times in a row and failed each time, so it was not tried again. Look at the "
+        f"errors before this one. It will be taken again in {error.seconds} seconds.",
+        code="repeated_request",
+        should_retry=False,
+    )
+
+
+def _in_use(_: Any) -> Refusal:
+    """SDKs come back by themselves after a 409."""
+    return Refusal(
+        409,
+        "A request with this Idempotency-Key is still running. Come back in a moment: you will be given its answer.",
+        code="idempotency_key_in_use",
+        retry_after_seconds=_RETRY_SECONDS,
+    )
+
+
+def _reused(_: Any) -> Refusal:
+    return Refusal(
+        422,
+        "This Idempotency-Key belongs to a request with another body. Use a new key for a new request.",
+        code="idempotency_key_reused",
+        should_retry=False,
+    )
+
+
+def _not_kept(error: AnswerNotKept) -> Refusal:
+    return Refusal(
+        422,
+        f"The request with this Idempotency-Key is done (x-request-id {error.request_id}) and was billed, but its answer was too "
+        "large to be kept. It was not run again; use a new key for that.",
+        code="idempotent_answer_not_kept",
+        should_retry=False,
+    )
+
+
 _TABLE: tuple[tuple[type[Exception], Callable[[Any], Refusal]], ...] = (
     (RateExceeded, _rate),
     (TooManyOpenCalls, _concurrency),
     (GateClosed, _closed),
+    (IdempotencyKeyInUse, _in_use),
+    (IdempotencyKeyReused, _reused),
+    (AnswerNotKept, _not_kept),
+    (RequestRepeated, _repeated),
     (ModelUnknown, _unknown_model),
     (ImageUnavailable, lambda error: Refusal(400, f"{error} Nothing was billed.", code="image_not_fetched", param=error.place)),
     (FareOutOfBounds, lambda error: Refusal(400, str(error), code="fare_out_of_bounds")),

@@ -8,8 +8,12 @@ from gateway.api.body import ClientGone, parse_object, read_body
 from gateway.api.call import Call, read_call
 from gateway.api.delivery import Delivery
 from gateway.api.endpoint import Endpoint
-from gateway.api.exchange import Exchange
-from gateway.api.order import Order, place
+from gateway.api.exchange import NOTHING, Exchange
+from gateway.api.looping import Attempt
+from gateway.api.once import HEADER as IDEMPOTENCY_KEY
+from gateway.api.once import Once
+from gateway.api.order import Order, on_slow_lane, place
+from gateway.api.queueing import Turn
 from gateway.api.receipts import receipt, refused_receipt
 from gateway.api.refusals import refusal_of
 from gateway.api.settling import Settling
@@ -33,17 +37,50 @@ async def serve_call(house: House, endpoint: Endpoint, exchange: Exchange) -> No
 async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
     caller = await who.identify(house, exchange)  # first: who has no key makes us read nothing
     raw = await read_body(exchange.receive, exchange.headers, house.settings.body_limit_bytes)
-    call = read_call(endpoint, parse_object(raw), len(raw))
-    images.check(call.addressed, house.fetcher)
-    caller, order = await _order(house, exchange, call, caller)
-    with house.queue.slot(order.model.id, exchange.request_id, order.service_class) as slot:
-        if not call.addressed:  # a slot must not idle while we fetch
-            slot.try_now(lambda: house.preference(order.model.id))  # leaves in one write with the admit
-        hold, order = await _hold(house, exchange, call, order, caller)
-        with hold, Settling(house, exchange, hold, call) as progress:
+    with Attempt(house.loops, caller.key_id, raw):
+        call = read_call(endpoint, parse_object(raw), len(raw))
+        images.check(call.addressed, house.fetcher)
+        caller, order = await _order(house, exchange, call, caller)
+        if IDEMPOTENCY_KEY in exchange.headers:
+            await _run_once(house, exchange, call, caller, order, raw=raw)
+        else:
+            await _run(house, exchange, call, caller, order)
+
+
+async def _run_once(house: House, exchange: Exchange, call: Call, caller: Caller, order: Order, *, raw: bytes) -> None:
+    """The first call under its idempotency key runs; who comes again is given what it got, if he still may have it."""
+    once = Once(house, exchange, caller, call, raw)
+    recorded = await once.known()
+    if recorded is not None:
+        _agree(house, exchange, call, await who.identify(house, exchange, seconds_old=1.0))
+        once.replay(recorded)
+        return
+    with once:
+        await _run(house, exchange, call, caller, order, once=once)
+
+
+async def _run(house: House, exchange: Exchange, call: Call, caller: Caller, order: Order, *, once: Once | None = None) -> None:
+    try:
+        await _run_held(house, exchange, call, caller, order, once=once)
+    except QuotaUsedUp as spent:
+        slow = on_slow_lane(order, caller.plan, spent)
+        if slow is None:
+            raise
+        await _run_held(house, exchange, call, caller, slow, once=once)
+
+
+async def _run_held(house: House, exchange: Exchange, call: Call, caller: Caller, order: Order, *, once: Once | None) -> None:
+    if house.gate.spent:
+        await house.gate.spent.check(_ask(exchange, call, order, caller))
+    turn = Turn(house, exchange, call, order)
+    with turn.slot() as slot:
+        if not call.addressed:  # a slot must not idle while images are fetched
+            slot.try_now(turn.preference)  # leaves in one write with the admit
+        hold, turn.order = await _hold(house, exchange, call, order, caller)
+        with hold, Settling(house, exchange, hold, call) as progress, once.until(progress) if once else NOTHING:
             exchange.receipt += receipt(hold, house.clock.now_ms(), exchange.dialect)
             with exchange.kept_warm(house.settings.commit_seconds, is_on=call.stream):
-                await Delivery(house, exchange, call, order, progress).run(slot)
+                await Delivery(house, exchange, call, turn, progress).run(slot)
 
 
 async def _order(house: House, exchange: Exchange, call: Call, caller: Caller) -> tuple[Caller, Order]:
@@ -81,7 +118,7 @@ def _ask(exchange: Exchange, call: Call, order: Order, caller: Caller) -> Ask:
         key=caller.key_id,
         version=caller.version,
         fare=order.fare,
-        numbers=caller.numbers,
+        numbers=order.numbers,
         model=order.model.id,
         endpoint=call.endpoint.name,
         stream=call.stream,

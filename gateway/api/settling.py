@@ -7,10 +7,11 @@ from backends.slot import PoolFull, QueueUnavailable, WaitedTooLong
 from billing.verdict import Outcome, judge
 from gateway.api.body import ClientGone
 from gateway.api.call import Call
-from gateway.api.delivery import NoReplicaReady, TotalTimedOut
+from gateway.api.delivery import TotalTimedOut
 from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused
 from gateway.api.images import ImageUnavailable
+from gateway.api.queueing import NoReplicaReady
 from gateway.api.refusals import refusal_of
 from gateway.api.sse import StreamBroke
 from gateway.limits.hold import Hold

@@ -16,7 +16,7 @@ ALTER TABLE plans
     ADD COLUMN queue_seconds integer,
     ADD COLUMN ttft_target_ms integer,
     ADD COLUMN beyond_quota text NOT NULL DEFAULT 'refuse',
-    ADD CONSTRAINT plans_shares_are_percents CHECK (floor_percent BETWEEN 0 AND 100 AND share_percent BETWEEN 1 AND 100),
+    ADD CONSTRAINT plans_shares_are_percents CHECK (floor_percent BETWEEN 0 AND 50 AND share_percent BETWEEN 1 AND 100),
     ADD CONSTRAINT plans_queue_bounds CHECK (
         reserved_slots BETWEEN 0 AND 4096 AND queue_depth BETWEEN 0 AND 1000000 AND queue_seconds BETWEEN 0 AND 3600
     ),

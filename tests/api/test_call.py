@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
+from backends.dedicated import Way
 from backends.engines.vllm import VLLM
 from backends.fleet import Replica
 from gateway.api.call import read_call, text_bytes
@@ -13,6 +14,7 @@ from gateway.api.edits import engine_body
 from gateway.api.endpoint import Endpoint
 from gateway.api.order import Order
 from gateway.errors import Refusal
+from gateway.limits.policy import Numbers
 from models.catalogue import Catalogue
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -77,7 +79,9 @@ def test_what_clients_send_as_null_is_not_sent() -> None:
 
 
 def sent(body: dict[str, Any], output_max: int | None = None, output_default: int | None = None) -> dict[str, Any]:
-    order = Order(MODEL, [REPLICA], 1, output_max, output_default, account="a", service_class="free")
+    order = Order(
+        MODEL, [Way("m", [REPLICA])], 1, output_max, output_default, account="a", key="k", service_class="free", numbers=Numbers()
+    )
     result: dict[str, Any] = orjson.loads(engine_body(read_call(CHAT, body, 0), order, REPLICA))
     return result
 

@@ -49,7 +49,7 @@ def test_two_at_once_on_an_empty_database_are_safe(database_url: str) -> None:
         ("plans_envelope_positive", "UPDATE plans SET n_max = 0"),
         ("plans_envelope_positive", "UPDATE plans SET concurrency = 0"),
         ("plans_service_class_known", "UPDATE plans SET service_class = 'gold'"),
-        ("plans_shares_are_percents", "UPDATE plans SET floor_percent = 101"),
+        ("plans_shares_are_percents", "UPDATE plans SET floor_percent = 51"),
         ("plans_shares_are_percents", "UPDATE plans SET share_percent = 0"),
         ("plans_queue_bounds", "UPDATE plans SET reserved_slots = -1"),
         ("plans_queue_bounds", "UPDATE plans SET queue_depth = -1"),

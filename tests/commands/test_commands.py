@@ -75,7 +75,7 @@ def test_accounts_are_made_listed_suspended_resumed_and_moved(run: Run) -> None:
         ("keys revoke 0198c0de-0000-7000-8000-000000000001", "no key"),
         ("plans show gold", "no plan 'gold'"),
         ("plans new-version pro --quota-per-day 9999999999999", "The quota is"),
-        ("plans new-version pro --floor-percent 101", "The floor is 0 to 100 percent"),
+        ("plans new-version pro --floor-percent 51", "The floor is 0 to 50 percent"),
         ("plans new-version pro --queue-seconds 9999", "a wait is 0 to 3,600 seconds"),
         ("plans new-version pro --ttft-target-ms 0", "1 ms or more"),
         ("plans new-version pro --beyond-quota free", "refuse or slow"),
