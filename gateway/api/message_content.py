@@ -8,6 +8,7 @@ from gateway.errors import Refusal
 
 ROLES = ("user", "assistant", "system")
 Block = dict[str, Any]
+Content = str | list[Block]
 
 
 def wrong(place: str, words: str) -> Refusal:
@@ -107,7 +108,7 @@ def _images_in(place: str, content: object) -> Iterator[tuple[str, Block]]:
             yield from _images_in(f"{here}.source.content", block["source"].get("content"))
 
 
-def text_of(content: str | list[Block]) -> str:
+def text_of(content: Content) -> str:
     """All of its text."""
     if isinstance(content, str):
         return content

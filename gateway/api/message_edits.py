@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from backends.fleet import Replica
-from gateway.api.message_content import text_of
+from gateway.api.message_content import Block, Content, text_of
 
 # Claude Code puts a line that changes with every request before its system prompt: no two prompts would begin alike, and no
 # engine's prefix cache would ever hit. What is taken out is the name, and pairs that end with a semicolon or the line.
@@ -43,7 +43,7 @@ def _without_billing_line(text: str) -> str:
     return text[found.end() :] if found else text
 
 
-def _replace_system(body: dict[str, Any], system: str | list[dict[str, Any]]) -> None:
+def _replace_system(body: dict[str, Any], system: Content) -> None:
     if system:
         body["system"] = system
     else:
@@ -65,7 +65,7 @@ def _write_documents_out(body: dict[str, Any]) -> None:
         body["messages"] = [{**message, "content": _written_out(message["content"])} for message in body["messages"]]
 
 
-def _has_document(content: str | list[dict[str, Any]] | None) -> bool:
+def _has_document(content: Content | None) -> bool:
     if not isinstance(content, list):
         return False
     return any(
@@ -74,24 +74,22 @@ def _has_document(content: str | list[dict[str, Any]] | None) -> bool:
     )
 
 
-def _written_out(content: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    if isinstance(content, str):
-        return content
-    blocks: list[dict[str, Any]] = []
-    for block in content:
-        if block["type"] == "document":
-            blocks += _document(block)
-        elif block["type"] == "tool_result" and isinstance(block.get("content"), list):
-            blocks.append({**block, "content": _written_out(block["content"])})
-        else:
-            blocks.append(block)
-    return blocks
+def _written_out(content: Content) -> Content:
+    return content if isinstance(content, str) else [written for block in content for written in _block(block)]
 
 
-def _document(block: dict[str, Any]) -> list[dict[str, Any]]:
+def _block(block: Block) -> list[Block]:
+    if block["type"] == "document":
+        return _document(block)
+    if block["type"] == "tool_result" and block.get("content"):
+        return [{**block, "content": _written_out(block["content"])}]
+    return [block]
+
+
+def _document(block: Block) -> list[Block]:
     source = block["source"]
     told = [block[name] for name in ("title", "context") if isinstance(block.get(name), str)]
-    inside = source["data"] if source["type"] == "text" else source["content"]
+    inside = _written_out(source["data"] if source["type"] == "text" else source["content"])
     if isinstance(inside, str):
         return [{"type": "text", "text": "\n\n".join([*told, inside])}]
     return [*({"type": "text", "text": text} for text in told), *inside]

@@ -8,6 +8,7 @@ import orjson
 from gateway.api.chunks import parse_answer
 from gateway.api.dialect import Question, Reader, Whole
 from gateway.api.message_errors import AnthropicErrors, error_body
+from gateway.api.message_repairs import NEEDS_REPAIRS, mended, name_stop_sequence
 from gateway.api.sse import Frames, StreamBroke, payload, split
 from gateway.errors import Refusal
 from gateway.progress import Usage
@@ -16,8 +17,6 @@ from gateway.progress import Usage
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 # What most frames begin with. It has a line break of its own, so that no text inside a JSON string can look like it.
 DELTA = b"event: content_block_delta\ndata: "
-# Kinds that say "end_turn" beside the stop sequence that ended the answer.
-MISNAMES_STOP_SEQUENCE = frozenset({"llamacpp"})
 
 
 class MessageEvents(AnthropicErrors):
@@ -26,14 +25,14 @@ class MessageEvents(AnthropicErrors):
     silence = PING
 
     def reader(self, question: Question) -> "MessageReader":
-        return MessageReader(question.engine.name in MISNAMES_STOP_SEQUENCE)
+        return MessageReader(question.engine.name in NEEDS_REPAIRS)
 
     def whole(self, body: bytes, question: Question) -> Whole:
         parsed = parse_answer(body)
         content = parsed.get("content")
         if not isinstance(content, list):
             raise StreamBroke("the engine sent an answer without content")
-        is_mended = question.engine.name in MISNAMES_STOP_SEQUENCE and _name_stop_sequence(parsed)
+        is_mended = question.engine.name in NEEDS_REPAIRS and name_stop_sequence(parsed)
         return Whole(
             usage_of(parsed.get("usage")),
             not any(isinstance(block, dict) and _says_something(block) for block in content),
@@ -73,13 +72,6 @@ def _says_something(block: dict[str, Any]) -> bool:
     return bool(block.get("type") == "tool_use" or block.get("text") or block.get("thinking") or block.get("data"))
 
 
-def _name_stop_sequence(ending: dict[str, Any]) -> bool:
-    if ending.get("stop_sequence") is None or ending.get("stop_reason") != "end_turn":
-        return False
-    ending["stop_reason"] = "stop_sequence"
-    return True
-
-
 @dataclass(slots=True)
 class MessageReader:
     """Reads one engine's stream: `feed` takes what arrived and gives what the client gets.
@@ -88,7 +80,7 @@ class MessageReader:
     SDKs would drop without a word, gets one.
     """
 
-    misnames_stop_sequence: bool
+    needs_repairs: bool
     has_output: bool = False
     is_done: bool = False
     frames: int = 0
@@ -136,9 +128,10 @@ class MessageReader:
         kind = event["type"]
         if kind == "error" or event.get("error"):
             raise StreamBroke("the engine sent an error instead of output")  # its words may quote the prompt
+        sent = mended(event, self._open_block) if self.needs_repairs else None
         self._note(kind, event)
-        if kind == "message_delta" and self.misnames_stop_sequence and _name_stop_sequence(event["delta"]):
-            return _event(kind, orjson.dumps(event))
+        if sent is not None:
+            return b"".join([_event(each["type"], orjson.dumps(each)) for each in sent])
         return frame if frame.startswith(b"event:") or b"\nevent:" in frame else _event(kind, data)
 
     def _note(self, kind: str, event: dict[str, Any]) -> None:
@@ -149,7 +142,7 @@ class MessageReader:
         elif kind == "content_block_start":
             self._open_block = event.get("index", 0)
             self.has_output = self.has_output or _says_something(event.get("content_block") or {})
-        elif kind == "content_block_stop":
+        elif kind == "content_block_stop" and event.get("index") == self._open_block:
             self._open_block = None
         elif kind == "message_start":
             self._count(usage_of((event.get("message") or {}).get("usage"))._replace(completion_tokens=None))

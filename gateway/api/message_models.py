@@ -18,7 +18,9 @@ DISCOVERED = ("claude", "anthropic")
 
 def model_page(menu: Menu, caller: Caller, query: Mapping[str, str]) -> dict[str, Any]:
     """The models that this key may use. Raises: Refusal (400) for a limit or a place in the list that is not there."""
-    cards = [_card(name, dish) for dish in menu.dishes() if _is_open(dish, caller) for name in _names(dish)]
+    pools = menu.pools(caller.account_name)
+    dishes = [menu.find(model_id, caller.account_name) for model_id in sorted(pools) if pools[model_id]]
+    cards = [_card(name, dish) for dish in dishes if _is_open(dish, caller) for name in _names(dish)]
     limit = _limit(query)
     if "before_id" in query:
         end = _place(cards, "before_id", query)
@@ -37,9 +39,9 @@ def model_page(menu: Menu, caller: Caller, query: Mapping[str, str]) -> dict[str
     }
 
 
-def model_info(menu: Menu, name: str) -> dict[str, Any]:
+def model_info(menu: Menu, caller: Caller, name: str) -> dict[str, Any]:
     """Raises: ModelUnknown, Refusal (404)."""
-    dish = menu.find(name)
+    dish = menu.find(name, caller.account_name)
     return _card(dish.model.id, dish)
 
 
