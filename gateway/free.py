@@ -52,7 +52,7 @@ def free_app(house: House) -> FastAPI:
     async def model(request: Request, model: str) -> dict[str, Any]:
         caller = await caller_of(request)
         if VERSION_HEADER in request.headers:
-            return model_info(house.menu, model)
+            return model_info(house.menu, caller, model)
         return model_card(house.catalogue, house.menu.pools(caller.account_name), caller, model)
 
     @app.get("/v1/key")
