@@ -14,10 +14,14 @@ from gateway.api.endpoint import Endpoint
 from gateway.api.rerank import RERANK
 from gateway.api.score import SCORE
 from gateway.api.sse import StreamBroke
+from tests.recordings.recording import recorded
 
 NUMBERS = [0.5, -0.25, 1.0]
 PACKED = base64.b64encode(struct.pack("<3f", *NUMBERS)).decode()
 USAGE = {"prompt_tokens": 7, "total_tokens": 7}
+
+
+RECORDED = {"/v1/embeddings": EMBEDDINGS, "/v1/rerank": RERANK, "/v2/rerank": RERANK, "/v1/score": SCORE}
 
 
 def read(endpoint: Endpoint, body: Any, **asked: Any) -> Whole:
@@ -122,3 +126,24 @@ def test_scores_that_are_missing_are_no_answer(body: Any) -> None:
 def test_a_vector_that_claims_to_be_base64_and_is_not_is_not_converted() -> None:
     with pytest.raises(StreamBroke):
         read(EMBEDDINGS, vectors("no base64!"), input="a", encoding_format="float")
+
+
+@pytest.mark.parametrize(
+    "case",
+    ["embeddings-base64", "embeddings-float", "embeddings-many", "embeddings-plain", "rerank-plain", "rerank-v2", "score-pairs",
+     "score-plain"],
+)  # fmt: skip
+def test_what_vllm_answers_passes_as_it_is_and_is_counted(case: str) -> None:
+    recording = recorded("vllm", case)
+    told = read(RECORDED[recording.call.path], recording.answer.body, **recording.call.body)
+    assert told.body is None
+    assert told.usage.prompt_tokens == recording.answer.json()["usage"]["prompt_tokens"]
+
+
+def test_vllm_returns_documents_that_were_not_asked_for() -> None:
+    recording = recorded("vllm", "rerank-top")
+    assert "document" in recording.answer.json()["results"][0]
+    told = read(RERANK, recording.answer.body, **recording.call.body)
+    assert told.body is not None
+    [result] = orjson.loads(told.body)["results"]
+    assert result == {"index": 0, "relevance_score": 0.8560696840286255}

@@ -56,6 +56,12 @@ def test_replicas_and_their_pools(tmp_path: Path) -> None:
     assert fleet.replica("gpu-c") is None
 
 
+def test_a_replica_may_say_what_its_weights_are_served_in(tmp_path: Path) -> None:
+    (tmp_path / "engine.key").write_text("secret")
+    fleet = load(tmp_path, GOOD.replace("slots = 64", 'slots = 64\nprecision = "fp8"'))
+    assert [replica.precision for replica in fleet.replicas] == ["fp8", None, None]
+
+
 def test_an_engines_key_is_not_shown_with_its_replica(tmp_path: Path) -> None:
     (tmp_path / "engine.key").write_text("secret")
     assert "secret" not in repr(load(tmp_path, GOOD))
@@ -77,6 +83,7 @@ def test_an_engines_key_is_not_shown_with_its_replica(tmp_path: Path) -> None:
         ('id = "cpu"', 'id = "gpu-a"', r"two replicas have the id 'gpu-a'"),
         ('id = "cpu"', 'id = "a b"', r"line 20: replica a b: id: "),
         ("[[replica]]", "[[replicas]]", r"fleet\.toml: replica: Field required"),
+        ("slots = 4", 'slots = 4\nprecision = "8 bits"', r"line 25: replica cpu: precision: "),
         ("slots = 4", "slots = 4\npriority = true", r"line 25: replica cpu: priority: llamacpp knows no priorities"),
         ("slots = 4", 'slots = 4\noverflow = "never"', r"line 25: replica cpu: overflow: only a replica with dedicated_to"),
         ("slots = 4", 'slots = 4\ndedicated_to = "a{b"', r"line 25: replica cpu: dedicated_to: String should match"),
