@@ -18,6 +18,9 @@ class Capacity:
         # Only those that take fewer than their slots: calls pay for a look-up, not for a healthy fleet.
         self.tightened: dict[str, int] = {}
 
+    def cap(self, replica: Replica) -> int:
+        return self.tightened.get(replica.id, replica.slots)
+
     def reported(self, replica: Replica, report: Report, age_seconds: float) -> None:
         before = self._known.get(replica.id) or Saturation(replica.slots)
         known = after_report(before, replica.slots, report, age_seconds)

@@ -23,9 +23,11 @@ from gateway.errors import Refusal
 from gateway.health import readiness
 from gateway.wiring import House
 
-FREE = ("GET /v1/models", "GET /v1/models/{id}", "GET /v1/key", "GET /healthz", "GET /readyz")
+FREE = ("GET /v1/models", "GET /v1/models/{id}", "GET /v1/key", "GET /v1/queue/{id}", "GET /healthz", "GET /readyz")
 # A caller on these pages was not checked by the gate, so its snapshot may be no older than this.
 SNAPSHOT_SECONDS = 1.0
+# Of what a client calls a request id; ours have 36 letters.
+ID_LENGTH_MAX = 64
 
 
 def free_app(house: House) -> FastAPI:
@@ -58,6 +60,12 @@ def free_app(house: House) -> FastAPI:
     @app.get("/v1/key")
     async def key(request: Request) -> dict[str, Any]:
         return await describe_key(house, await caller_of(request))
+
+    @app.get("/v1/queue/{request_id}")
+    async def queue(request: Request, request_id: str) -> dict[str, Any]:
+        """Where one of the key's own calls stands that waits for a slot."""
+        caller = await caller_of(request)
+        return await house.standings.find(request_id[:ID_LENGTH_MAX], caller.account_id, caller.key_id)
 
     @app.api_route("/healthz", methods=["GET", "HEAD"])
     async def alive() -> dict[str, str]:

@@ -28,6 +28,7 @@ class Progress:
     attempts: int = 0
     replica: str | None = None
     queue_ms: int | None = None
+    returned: int = 0  # times that a higher class was given its slot
     first_byte_ms: int | None = None
     prompt_tokens: int | None = None
     cached_tokens: int | None = None

@@ -9,14 +9,19 @@ from typing import Any, Protocol
 
 import orjson
 
+from backends.slot import QueueUnavailable
 from gateway.limits.shard import Shard, shard_of
-from gateway.valkey import Valkey
+from gateway.valkey import Valkey, ValkeyRefused, ValkeyUnavailable
 
 EVERY_SECONDS = 1.0
 # A standing that is not told anew is gone: its call runs, has ended, or its gateway has.
 TOLD_MS = 3_000
 # How long the wait of a stream that was answered 200 before it had a slot can be asked for.
 KEPT_MS = 600_000
+
+
+class NotInLine(Exception):
+    """No call of this key with this id waits, or none that anybody knows of."""
 
 
 class Waiter(Protocol):
@@ -73,16 +78,19 @@ class Standings:
         """It has waited, and its status had left before: its wait stays to be asked for."""
         self._put(request_id, standing, "served", KEPT_MS)
 
-    async def find(self, request_id: str, account: str, key: str) -> dict[str, Any] | None:
-        """For the key that sent the call, and no other. None: it does not wait, or nobody knows. Raises: ValkeyUnavailable."""
+    async def find(self, request_id: str, account: str, key: str) -> dict[str, Any]:
+        """For the key that sent the call, and no other. Raises: NotInLine, QueueUnavailable."""
         standing = self._waiting.get(request_id)
-        if standing is not None:
-            return standing.told(request_id, "waiting") if standing.key == key else None
-        told = await self._valkey.call("GET", self._name(request_id, account))
-        if told is None:
-            return None
-        found: dict[str, Any] = orjson.loads(told)
-        return found if found.pop("key") == key else None
+        if standing is not None and standing.key == key:
+            return standing.told(request_id, "waiting")
+        try:
+            told = await self._valkey.call("GET", self._name(request_id, account))
+        except (ValkeyUnavailable, ValkeyRefused) as error:
+            raise QueueUnavailable from error
+        found: dict[str, Any] = orjson.loads(told or b"{}")
+        if found.pop("key", None) != key:
+            raise NotInLine(request_id)
+        return found
 
     async def tell(self) -> None:
         """Runs until cancelled. Who waits for less than a second is not told of."""

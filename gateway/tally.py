@@ -31,27 +31,27 @@ class Tally(Collector):
 
 
 class Spread(Collector):
-    """A histogram by model, observed in whole milliseconds and told in seconds."""
+    """A histogram by one label, observed in whole milliseconds and told in seconds."""
 
-    def __init__(self, name: str, text: str) -> None:
-        self._name, self._text = name, text
+    def __init__(self, name: str, text: str, label: str = "model") -> None:
+        self._name, self._text, self._label = name, text, label
         self._counts: dict[str, list[int]] = {}
         self._sums: dict[str, int] = {}
 
-    def observe(self, milliseconds: int, model: str) -> None:
-        counts = self._counts.get(model)
+    def observe(self, milliseconds: int, of: str) -> None:
+        counts = self._counts.get(of)
         if counts is None:
-            counts = self._counts[model] = [0] * (len(BUCKETS_MS) + 1)
-            self._sums[model] = 0
+            counts = self._counts[of] = [0] * (len(BUCKETS_MS) + 1)
+            self._sums[of] = 0
         counts[bisect_left(BUCKETS_MS, milliseconds)] += 1
-        self._sums[model] += milliseconds
+        self._sums[of] += milliseconds
 
     def collect(self) -> Iterator[Metric]:
-        family = HistogramMetricFamily(self._name, self._text, labels=("model",))
-        for model, counts in self._counts.items():
+        family = HistogramMetricFamily(self._name, self._text, labels=(self._label,))
+        for of, counts in self._counts.items():
             buckets, so_far = [], 0
             for bound, count in zip((*BUCKETS_MS, None), counts, strict=True):
                 so_far += count
                 buckets.append(("+Inf" if bound is None else f"{bound / 1000:g}", so_far))
-            family.add_metric((model,), buckets, self._sums[model] / 1000)
+            family.add_metric((of,), buckets, self._sums[of] / 1000)
         yield family

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
+from gateway.class_tally import ClassTally
 from gateway.progress import Progress
 from gateway.tally import Spread, Tally
 
@@ -32,6 +33,7 @@ class Metrics:
             self._first,
         ):
             self.registry.register(kept)
+        self.classes = ClassTally(self.registry)
         self.open_calls = 0
         self.gauge("faregate_open_calls", "Calls being served", lambda: self.open_calls)
         self._pool_gauges = {
@@ -41,12 +43,28 @@ class Metrics:
                 ("faregate_calls_waiting", "Calls of this gateway that wait for one"),
             )
         }
+        self._class_waiting = Gauge(
+            "faregate_class_waiting", "Calls of this gateway that wait for a slot", ("model", "class"), registry=self.registry
+        )
+        self._replica_gauges = {
+            name: Gauge(name, text, ("replica",), registry=self.registry)
+            for name, text in (
+                ("faregate_replica_cap", "Calls that the replica is given at once, by its own reports"),
+                ("faregate_replica_report_age_seconds", "Since the replica's last report; infinite without one"),
+            )
+        }
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
         Gauge(name, text, registry=self.registry).set_function(read)
 
     def pool_gauge(self, name: str, model: str, read: Callable[[], float]) -> None:
         self._pool_gauges[name].labels(model).set_function(read)
+
+    def class_waiting(self, model: str, class_: str, read: Callable[[], float]) -> None:
+        self._class_waiting.labels(model, class_).set_function(read)
+
+    def replica_gauge(self, name: str, replica: str, read: Callable[[], float]) -> None:
+        self._replica_gauges[name].labels(replica).set_function(read)
 
     def ended(self, ending: tuple[str, str, str, str], *, fare: int, total_ms: int, progress: Progress) -> None:
         """`ending` is endpoint, model, verdict, reason."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from backends.capacity import Capacity
+from backends.classes import CLASSES
 from backends.client import EngineClient, Patience
 from backends.dedicated import Way
 from backends.failures import EngineFault, EngineUnreachable
@@ -202,3 +203,12 @@ def _watch_gauges(house: House) -> None:
     for pool in house.menu.pool_names():
         metrics.pool_gauge("faregate_calls_running", pool, partial(house.queue.running, pool))
         metrics.pool_gauge("faregate_calls_waiting", pool, partial(house.queue.waiting, pool))
+        for name in CLASSES:
+            metrics.class_waiting(pool, name, partial(_waiting_of, house, pool, name))
+    for replica in house.fleet.replicas:
+        metrics.replica_gauge("faregate_replica_cap", replica.id, partial(house.capacity.cap, replica))
+        metrics.replica_gauge("faregate_replica_report_age_seconds", replica.id, partial(house.capacity.report_age, replica))
+
+
+def _waiting_of(house: House, pool: str, class_: str) -> float:
+    return house.queue.waiting_by_class(pool)[class_]

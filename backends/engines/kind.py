@@ -27,3 +27,7 @@ class EngineKind:
     lacks: frozenset[str]
     # Endpoints of ours that it doesn't have, or has in another shape; by name.
     lacks_endpoints: frozenset[str] = frozenset()
+    # A header that says the priority where a body of some endpoint can't.
+    priority_header: bytes | None = None
+    # Its name for what clients of chat know as `reasoning_content`.
+    reasoning_field: str = "reasoning_content"

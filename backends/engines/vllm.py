@@ -14,4 +14,6 @@ VLLM = EngineKind(
     ),
     priority="lower_first",  # only with --scheduling-policy priority: `priority = true` in the fleet file says that it runs so
     lacks=frozenset(),
+    priority_header=b"x-vllm-priority",  # /v1/messages knows no field for it; embeddings know no header
+    reasoning_field="reasoning",
 )

@@ -8,7 +8,7 @@ from backends.slot import PoolFull, Slot
 from gateway.api import images
 from gateway.api.call import Call
 from gateway.api.dialect import Question
-from gateway.api.edits import engine_body
+from gateway.api.edits import engine_body, engine_headers
 from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused, raise_status
 from gateway.api.queueing import NoReplicaReady, Turn
@@ -20,7 +20,6 @@ from gateway.wiring import House
 # An engine that fails before anything was delivered is replaced by another, at most so often in all.
 ATTEMPTS = 3
 _ELSEWHERE = (EngineUnreachable, EngineBroke, EngineSpokeNonsense, EngineFailed, EngineOverloaded, StreamBroke)
-_HEADERS = ((b"content-type", b"application/json"), (b"accept", b"*/*"))
 
 
 class TotalTimedOut(Exception):
@@ -83,7 +82,8 @@ class Delivery:
         if self._call.stream:
             self._relay = StreamRelay(self._exchange, self._progress, self._exchange.dialect.reader(question))
         body = engine_body(self._call, self._order, replica)
-        with self._house.engines.open(replica, self._call.endpoint.path, body, _HEADERS) as answer:
+        headers = engine_headers(self._order, replica)
+        with self._house.engines.open(replica, self._call.endpoint.path, body, headers) as answer:
             try:
                 await self._start(answer)
                 if answer.status != 200:

@@ -1,7 +1,10 @@
 """The body that an engine gets: the few edits we make to what a client sent stand here and in its endpoint's `edit`."""
 
+from collections.abc import Sequence
+
 import orjson
 
+from backends.engines.priority import priority_of
 from backends.fleet import Replica
 from gateway.api.call import Call
 from gateway.api.order import Order
@@ -24,17 +27,29 @@ ENGINE_ONLY = (
     "max_new_tokens",
 )
 
+_HEADERS = ((b"content-type", b"application/json"), (b"accept", b"*/*"))
+
 
 def engine_body(call: Call, order: Order, replica: Replica) -> bytes:
-    """The model's own name, output capped at what plan and context leave, fields that choose engine internals removed, and what
-    the endpoint itself edits."""
+    """The model's own name, output capped at what plan and context leave, fields that choose engine internals removed, the
+    class's priority where the engine heeds one, and what the endpoint itself edits."""
     body = dict(call.body)
     for field in ENGINE_ONLY:
         body.pop(field, None)
     body["model"] = replica.engine_model
+    if replica.has_priority:
+        body["priority"] = priority_of(replica.engine, order.service_class)
     _cap_output(body, call, order)
     call.endpoint.edit(body, replica, call.stream)
     return orjson.dumps(body)
+
+
+def engine_headers(order: Order, replica: Replica) -> Sequence[tuple[bytes, bytes]]:
+    """All of them: of a client's own, none is passed on."""
+    name = replica.engine.priority_header
+    if not replica.has_priority or name is None:
+        return _HEADERS
+    return (*_HEADERS, (name, b"%d" % (priority_of(replica.engine, order.service_class) or 0)))
 
 
 def _cap_output(body: dict[str, object], call: Call, order: Order) -> None:

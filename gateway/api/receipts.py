@@ -9,12 +9,18 @@ from gateway.limits.hold import Hold
 from gateway.limits.refusals import QuotaUsedUp
 
 DAY_SECONDS = 86_400
+SLOW_LANE = (b"x-faregate-lane", b"slow")
 
 
 def receipt(hold: Hold, now_ms: int, dialect: Dialect) -> Headers:
     """What an admitted call's answer says."""
     told = (hold.fare, hold.limit, hold.remaining, hold.resets_at_ms)
     return _headers(*told, now_ms, per_minute=hold.ask.numbers.rpm, dialect=dialect)
+
+
+def slow_receipt(spent: QuotaUsedUp, now_ms: int, dialect: Dialect) -> Headers:
+    """What a call beyond the quota is told, which runs on the slow lane."""
+    return [*refused_receipt(spent, now_ms, dialect), SLOW_LANE]
 
 
 def refused_receipt(refused: QuotaUsedUp, now_ms: int, dialect: Dialect) -> Headers:

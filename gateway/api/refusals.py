@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from backends.failures import EngineFault, EngineTimedOut
-from backends.slot import PoolFull, QueueUnavailable, WaitedTooLong
+from backends.slot import LineTooSlow, PoolFull, QueueUnavailable, WaitedTooLong
 from billing.fare import FareOutOfBounds
 from gateway.access import caller
 from gateway.access.keystore import KeyStoreUnavailable
@@ -28,6 +28,7 @@ from gateway.limits.refusals import (
     TooManyOpenCalls,
 )
 from gateway.loops import RequestRepeated
+from gateway.standings import NotInLine
 from models.catalogue import ModelUnknown
 
 _RETRY_SECONDS = 2
@@ -72,6 +73,14 @@ _overloaded = _unavailable("All GPUs for this model are busy.", "server_is_overl
 def _whole_seconds(ms: float) -> int:
     """A Retry-After that every client honours: 1 to 60, rounded up."""
     return min(60, max(1, math.ceil(ms / 1000)))
+
+
+def _line_too_slow(error: LineTooSlow) -> Refusal:
+    """Known before the call waited: it would have to wait longer than its class, or it itself, allows."""
+    what = (
+        f"All GPUs for this model are busy; the wait would be about {max(1, round(error.expected_seconds))} s, which is too long."
+    )
+    return _not_now(what, "server_is_overloaded", _whole_seconds(error.expected_seconds * 1000))
 
 
 def _engine_broke(_: Any) -> Refusal:
@@ -143,6 +152,15 @@ def _unknown_model(error: ModelUnknown) -> Refusal:
     )
 
 
+def _not_in_line(_: Any) -> Refusal:
+    return Refusal(
+        404,
+        "No request of this key with this id waits for a GPU: it has begun or ended, or was never here. Its answer says how long "
+        "it waited.",
+        code="not_in_queue",
+    )
+
+
 def _too_many_unknown_keys(error: Any) -> Refusal:
     return Refusal(
         429,
@@ -204,11 +222,13 @@ _TABLE: tuple[tuple[type[Exception], Callable[[Any], Refusal]], ...] = (
     (ModelUnknown, _unknown_model),
     (ImageUnavailable, lambda error: Refusal(400, f"{error} Nothing was billed.", code="image_not_fetched", param=error.place)),
     (FareOutOfBounds, lambda error: Refusal(400, str(error), code="fare_out_of_bounds")),
+    (LineTooSlow, _line_too_slow),
     (PoolFull, _overloaded),
     (WaitedTooLong, _overloaded),
     (EngineOverloaded, _overloaded),
     (NoReplicaReady, _unavailable("No engine that serves this model is healthy at present.")),
     (QueueUnavailable, _unavailable("The queue can't be reached at present.")),
+    (NotInLine, _not_in_line),
     (Draining, _unavailable("This gateway is restarting.")),
     (EngineRefused, client_error),
     (EngineTimedOut, _timed_out),

@@ -8,13 +8,13 @@ from gateway.api.body import ClientGone, parse_object, read_body
 from gateway.api.call import Call, read_call
 from gateway.api.delivery import Delivery
 from gateway.api.endpoint import Endpoint
-from gateway.api.exchange import NOTHING, Exchange
+from gateway.api.exchange import NOTHING, Exchange, Headers
 from gateway.api.looping import Attempt
 from gateway.api.once import HEADER as IDEMPOTENCY_KEY
 from gateway.api.once import Once
 from gateway.api.order import Order, on_slow_lane, place
 from gateway.api.queueing import Turn
-from gateway.api.receipts import receipt, refused_receipt
+from gateway.api.receipts import receipt, refused_receipt, slow_receipt
 from gateway.api.refusals import refusal_of
 from gateway.api.settling import Settling
 from gateway.errors import Refusal
@@ -77,10 +77,17 @@ async def _run_held(house: House, exchange: Exchange, call: Call, caller: Caller
         if not call.addressed:  # a slot must not idle while images are fetched
             slot.try_now(turn.preference)  # leaves in one write with the admit
         hold, turn.order = await _hold(house, exchange, call, order, caller)
-        with hold, Settling(house, exchange, hold, call) as progress, once.until(progress) if once else NOTHING:
-            exchange.receipt += receipt(hold, house.clock.now_ms(), exchange.dialect)
+        with hold, Settling(house, exchange, hold, call, turn.order) as progress, once.until(progress) if once else NOTHING:
+            exchange.receipt += _receipt(house, exchange, hold, turn.order)
             with exchange.kept_warm(house.settings.commit_seconds, is_on=call.stream):
                 await Delivery(house, exchange, call, turn, progress).run(slot)
+
+
+def _receipt(house: House, exchange: Exchange, hold: Hold, order: Order) -> Headers:
+    now_ms = house.clock.now_ms()
+    if order.spent is not None:
+        return slow_receipt(order.spent, now_ms, exchange.dialect)
+    return receipt(hold, now_ms, exchange.dialect)
 
 
 async def _order(house: House, exchange: Exchange, call: Call, caller: Caller) -> tuple[Caller, Order]:

@@ -11,6 +11,7 @@ from gateway.api.delivery import TotalTimedOut
 from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused
 from gateway.api.images import ImageUnavailable
+from gateway.api.order import Order
 from gateway.api.queueing import NoReplicaReady
 from gateway.api.refusals import refusal_of
 from gateway.api.sse import StreamBroke
@@ -39,8 +40,8 @@ CLIENT_CLOSED_REQUEST = 499
 class Settling:
     """`with Settling(...) as progress`: leaving marks the hold with the verdict. Nothing is awaited."""
 
-    def __init__(self, house: House, exchange: Exchange, hold: Hold, call: Call) -> None:
-        self._house, self._exchange, self._hold, self._call = house, exchange, hold, call
+    def __init__(self, house: House, exchange: Exchange, hold: Hold, call: Call, order: Order) -> None:
+        self._house, self._exchange, self._hold, self._call, self._order = house, exchange, hold, call, order
         self._progress = Progress()
 
     def __enter__(self) -> Progress:
@@ -58,6 +59,8 @@ class Settling:
         self._house.metrics.ended(
             (self._call.endpoint.name, hold.model, verdict, reason), fare=hold.fare, total_ms=total_ms, progress=progress
         )
+        target_ms = self._order.ttft_target_ms if self._call.stream else None
+        self._house.metrics.classes.ended(self._order.service_class, hold.account, verdict, reason, progress, target_ms=target_ms)
         why = None if error is None else str(error)[:200] or type(error).__name__
         # The event is in it as it is: what the ledger gets, the log has too.
         self._house.log.info(
