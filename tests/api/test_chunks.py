@@ -133,6 +133,6 @@ def test_our_own_time_out_ends_the_open_choices_as_length() -> None:
 
 def test_a_frame_without_end_does_not_fill_the_memory() -> None:
     reader = ChunkReader(wants_usage=False)
-    reader.feed(b"data: " + b"x" * 4 * 1024 * 1024)
+    reader.feed(b"data: " + b"x" * 12 * 1024 * 1024)
     with pytest.raises(StreamBroke, match="over"):
         reader.feed(b"x" * 5 * 1024 * 1024)
