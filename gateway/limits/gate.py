@@ -9,6 +9,7 @@ from gateway.clock import DAY_MS, Clock
 from gateway.crash import crash_point
 from gateway.limits import scripts
 from gateway.limits.hold import Ask, Hold
+from gateway.limits.idempotency import Idempotency
 from gateway.limits.lease import OPENING_MS, Leases
 from gateway.limits.outbox import Outbox
 from gateway.limits.policy import Numbers
@@ -36,6 +37,7 @@ class Gate:
         self.shards: Sequence[Shard] = tuple(Shard(number, gateway) for number in range(shards))
         self.outbox = Outbox(valkey, self.shards, gateway)
         self.leases = Leases(valkey, self.shards, self.outbox, clock, gateway=gateway, lease_ms=lease_ms, opening_ms=opening_ms)
+        self.once = Idempotency(valkey, self.shards, self.leases, gateway=gateway, lease_ms=lease_ms)
         self.sweeper = Sweeper(valkey, clock, gateway=gateway, shards=shards, lease_ms=lease_ms, opening_ms=opening_ms)
         self.spent = Spent(valkey, self.shards)
         self._rebuild = Rebuild(valkey, source, clock)

@@ -39,3 +39,11 @@ class GateClosed(Exception):
     def __init__(self, why: str, retry_after_ms: int = 1000) -> None:
         super().__init__(why)
         self.why, self.retry_after_ms = why, retry_after_ms
+
+
+class IdempotencyKeyInUse(Exception):
+    """A call with this idempotency key runs: its answer is on the way."""
+
+
+class IdempotencyKeyReused(Exception):
+    """The idempotency key belongs to a call with another body."""

@@ -38,6 +38,17 @@ class Shard:
         """One call's tombstone, its account's counters and its key's."""
         return f"{self.tag}:x:{request_id}", f"{self.tag}:a:{account}", f"{self.tag}:k:{key}"
 
+    def tombstone(self, request_id: str) -> str:
+        return f"{self.tag}:x:{request_id}"
+
+    def once(self, account: str, name: str) -> str:
+        """The entry of an idempotency key."""
+        return f"{self.tag}:i:{account}:{name}"
+
+    def answers(self, account: str) -> str:
+        """Which answers of the account are kept, by when they go."""
+        return f"{self.tag}:ia:{account}"
+
     def account(self, account: str) -> str:
         return f"{self.tag}:a:{account}"
 
