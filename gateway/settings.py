@@ -59,6 +59,10 @@ class Settings(BaseSettings):
     commit_seconds: float = Field(default=5.0, gt=0, description="a waiting stream answers 200 from then on")
     queue_seconds: float = Field(default=60.0, ge=0, description="the longest wait for a slot on a replica")
     queue_depth: int = Field(default=256, ge=0, description="calls that may wait for one model")
+    idempotency_seconds: float = Field(
+        default=3600.0, ge=1, le=3600, description="answers to calls with Idempotency-Key are kept"
+    )
+    loop_errors: int = Field(default=20, ge=1, description="errors in a row after which the same request is refused for a while")
     drain_seconds: float = Field(default=30.0, ge=0)
     lease_ms: int = Field(default=5000, ge=1000, le=60000)
     valkey_timeout_ms: int = Field(default=100, ge=10, le=10000)
