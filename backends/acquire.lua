@@ -49,7 +49,7 @@ if not known and not call.at_head then
   local replica = replica_for(call, room, math.min(kept, slots - 1))
   if replica then
     take(request, replica, call)
-    charge(flow_of(call), call.estimate, now)
+    charge_flow(call, call.estimate, now)
     return { 'held', replica }
   end
   local depth = depth_of(call.class)

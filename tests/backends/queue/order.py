@@ -1,0 +1,176 @@
+"""Who is next in a pool's line, and whom to ask back for it: the order as pure decisions over plain values."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from backends.classes import CLASSES, Classes
+
+HALF_LIFE = 60_000
+CLASS_STEP = 100_000_000
+RANKS = range(len(CLASSES))
+NEAR_SHARE, NEAR_TOKENS = 1.1, 256
+AGED_MS, RECALL_AFTER_MS, RECALL_LASTS_MS = 10_000, 200, 1_000
+RETURNS_MAX = 2
+
+Flow = tuple[int, str]
+"""Class and account: whose turn it is inside a class."""
+
+
+@dataclass
+class Held:
+    replica: str
+    gateway: str
+    since: int
+    rank: int
+    account: str
+    estimate: int = 0
+    returned: int = 0
+    arrival: int = 0
+    asked: int = 0
+    is_claimed: bool = True
+    is_awaited: bool = False  # its gateway was asked, and has not answered
+
+    @property
+    def may_be_asked(self) -> bool:
+        return self.asked == 0 and self.returned < RETURNS_MAX
+
+
+@dataclass
+class Place:
+    gateway: str
+    rank: int
+    account: str
+    arrival: int
+    estimate: int
+    returned: int
+    replicas: list[str]
+    at_head: bool = False
+
+    @property
+    def flow(self) -> Flow:
+        return self.rank, self.account
+
+
+def charged(level: float | None, amount: int, at: int) -> float | None:
+    """The level of an account's work, log2(work x 2^(t / half-life)), after `amount` tokens more (or less) at `at`."""
+    if amount == 0:
+        return level
+    added = at / HALF_LIFE + math.log(abs(amount)) / math.log(2)
+    if amount > 0:
+        high, low = max(added, level or -math.inf), min(added, level or -math.inf)
+        return high + math.log(1 + 2 ** (low - high)) / math.log(2)
+    if level is None or added >= level:
+        return None
+    return level + math.log(1 - 2 ** (added - level)) / math.log(2)
+
+
+def kept_from(classes: Classes, rank: int, slots: int) -> int:
+    """What the classes above keep free; a pool's last slot is kept for nobody."""
+    return min(classes.kept_from(CLASSES[rank]), slots - 1)
+
+
+def replica_for(place: Place, room: dict[str, int], kept: int) -> str | None:
+    if sum(room.get(name, 0) for name in place.replicas) <= kept:
+        return None
+    return next((name for name in place.replicas if room.get(name, 0) > 0), None)
+
+
+@dataclass
+class Line:
+    """Everything that the next grant depends on. `drop` is called for waiters of dead gateways that are met on the way."""
+
+    now: int
+    classes: Classes
+    waiting: dict[str, Place]
+    scores: dict[Flow, float]
+    running: list[int]
+    room: dict[str, int]
+    slots: int
+    credits: list[int]
+    is_alive: Callable[[str], bool]
+    drop: Callable[[str], None]
+    depths: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.depths = [sum(place.rank == rank for place in self.waiting.values()) for rank in RANKS]
+
+    def next_up(self) -> tuple[str, str, bool] | None:
+        """Request, replica, and whether it was the floor of its class that gave it the turn."""
+        for rank in RANKS:
+            if self.depths[rank] and self.credits[rank] >= 100 and (found := self._first_of(rank, 0)):
+                return *found, True
+        for rank in RANKS:
+            above = any(self.depths[:rank])
+            most = max(1, self.classes.rules(CLASSES[rank]).share_percent * self.slots // 100)
+            is_capped = self.classes.rules(CLASSES[rank]).share_percent < 100 and above and self.running[rank] >= most
+            if self.depths[rank] and not is_capped and (found := self._first_of(rank, kept_from(self.classes, rank, self.slots))):
+                return *found, False
+        return None
+
+    def count_turn(self, rank: int, was_due: bool) -> None:
+        """A class that waits below its floor earns its share of each grant that goes elsewhere."""
+        if was_due:
+            self.credits[rank] -= 100
+        for other in RANKS:
+            floor = self.classes.rules(CLASSES[other]).floor_percent
+            if other != rank and self.depths[other] and self.running[other] * 100 < floor * self.slots:
+                self.credits[other] = min(100, self.credits[other] + floor)
+
+    def _first_of(self, rank: int, kept: int) -> tuple[str, str] | None:
+        for request in self._in_order(lambda place: place.rank == rank and place.at_head):
+            if self._is_dropped(request):
+                continue
+            if replica := replica_for(self.waiting[request], self.room, kept):
+                return request, replica
+        limit, best = math.inf, None
+        for flow in sorted((flow for flow in self.scores if flow[0] == rank), key=lambda flow: (self.scores[flow], flow)):
+            work = 2 ** (self.scores[flow] - rank * CLASS_STEP - self.now / HALF_LIFE)
+            if work > limit:
+                break
+            head = self._head_of(flow)
+            replica = replica_for(self.waiting[head], self.room, kept) if head else None
+            if head and replica:
+                limit = min(limit, max(work * NEAR_SHARE, work + NEAR_TOKENS))
+                candidate = (self._sooner(head, replica), head, replica)
+                best = candidate if best is None or candidate[0] < best[0] else best
+        return best and (best[1], best[2])
+
+    def _head_of(self, flow: Flow) -> str | None:
+        own = self._in_order(lambda place: place.flow == flow and not place.at_head)
+        return next((request for request in own if not self._is_dropped(request)), None)
+
+    def _sooner(self, request: str, replica: str) -> tuple[bool, bool, int]:
+        place = self.waiting[request]
+        is_aged = place.arrival + AGED_MS <= self.now
+        return not is_aged, not is_aged and replica != place.replicas[0], place.arrival
+
+    def _in_order(self, wanted: Callable[[Place], bool]) -> Iterator[str]:
+        found = [request for request, place in self.waiting.items() if wanted(place)]
+        return iter(sorted(found, key=lambda request: (self.waiting[request].arrival, request)))
+
+    def _is_dropped(self, request: str) -> bool:
+        if self.is_alive(self.waiting[request].gateway):
+            return False
+        self.drop(request)
+        return True
+
+
+def to_ask_back(now: int, waiting: dict[str, Place], slots: dict[str, Held]) -> list[str]:
+    """Calls whose slots are asked back now: for each waiter that has stood a moment, the newest of the lowest class below it."""
+    needed, found = 0, list[str]()
+    asked = sum(held.is_awaited and held.asked >= now - RECALL_LASTS_MS for held in slots.values())
+    for rank in RANKS[:-1]:
+        stood = {r: place for r, place in waiting.items() if place.rank == rank and place.arrival + RECALL_AFTER_MS <= now}
+        needed += len(stood)
+        while stood and asked + len(found) < needed:
+            oldest = stood[min(stood, key=lambda request: (stood[request].arrival, request))]
+            able = {
+                request: held
+                for request, held in slots.items()
+                if held.rank > rank and held.may_be_asked and held.replica in oldest.replicas and request not in found
+            }
+            if not able:
+                break
+            found.append(max(able, key=lambda request: (able[request].rank, able[request].since, request)))
+    return found
