@@ -85,7 +85,7 @@ class Town:
 
     def plan(self, code: str, **changes: Any) -> Plan:
         """A plan of one's own, made from Pro; `envelope` is open unless given."""
-        plan = replace(DEFAULT_PLANS[1], code=code, name=code.title(), envelope=OPEN_ENVELOPE, **changes)
+        plan = replace(DEFAULT_PLANS[1], **{"code": code, "name": code.title(), "envelope": OPEN_ENVELOPE, **changes})
         with self.record() as connection:
             connection.execute(insert(plans).values(row_from_plan(plan)))
         return plan
