@@ -15,8 +15,15 @@ from gateway.errors import Refusal
 from gateway.progress import Usage
 from tests.recordings.recording import Recording, cases, recorded
 
-STREAMS = [(kind, case) for kind in ("vllm", "llamacpp") for case in cases(kind) if case.startswith("responses-")]
-GOOD = [(kind, case) for kind, case in STREAMS if recorded(kind, case).answer.is_stream and case != "responses-broken-stream"]
+RECORDED = [
+    recording
+    for kind in ("vllm", "llamacpp", "llamacpp-tools")
+    for case in cases(kind)
+    if (recording := recorded(kind, case)).call.path == "/v1/responses" and recording.answer.status == 200
+]
+# An engine whose core died says nothing more; a model's output that llama.cpp can't read is an error of no name.
+BROKEN = ("responses-broken-stream", "begun-responses-named-stream")
+STREAMS = [recording for recording in RECORDED if recording.answer.is_stream and recording.case not in BROKEN]
 OVERLOADED = Refusal(503, "All engines are busy.", kind="server_error", code="server_is_overloaded")
 
 
@@ -67,8 +74,16 @@ def read(stream: bytes, cuts: list[int], asked: Question | None = None) -> tuple
     return out + reader.end(), reader
 
 
+def str_of(recording: Recording) -> str:
+    return f"{recording.kind}-{recording.case}"
+
+
+def engine_of(recording: Recording) -> str:
+    return recording.kind.removesuffix("-tools")
+
+
 def played(recording: Recording) -> tuple[bytes, EventReader]:
-    reader = EVENTS.reader(question(recording.kind, **recording.call.body))
+    reader = EVENTS.reader(question(engine_of(recording), **recording.call.body))
     out = b"".join([reader.feed(piece) for piece in recording.answer.pieces()])
     return out + reader.end(), reader
 
@@ -85,9 +100,8 @@ def test_frames_may_end_with_carriage_returns() -> None:
     assert read(stream, [3, 60, 61, 200])[0] == stream
 
 
-@pytest.mark.parametrize(("kind", "case"), [pair for pair in GOOD if pair[0] == "vllm"])
-def test_what_vllm_sent_is_what_the_client_gets(kind: str, case: str) -> None:
-    recording = recorded(kind, case)
+@pytest.mark.parametrize("recording", [one for one in STREAMS if one.kind == "vllm"], ids=str_of)
+def test_what_vllm_sent_is_what_the_client_gets(recording: Recording) -> None:
     out, reader = played(recording)
     sent = recording.answer.body
     if b'"status":"incomplete"' in sent:  # its one breach: an answer that was cut is not completed
@@ -102,15 +116,15 @@ def test_what_vllm_sent_is_what_the_client_gets(kind: str, case: str) -> None:
     assert reader.usage.completion_tokens
 
 
-@pytest.mark.parametrize(("kind", "case"), [pair for pair in GOOD if pair[0] == "llamacpp"])
-def test_what_llamacpp_leaves_out_is_put_in(kind: str, case: str) -> None:
-    recording = recorded(kind, case)
+@pytest.mark.parametrize("recording", [one for one in STREAMS if one.kind != "vllm"], ids=str_of)
+def test_what_llamacpp_leaves_out_is_put_in(recording: Recording) -> None:
     told = events(played(recording)[0])
     assert [event["sequence_number"] for event in told] == list(range(len(told)))
     assert {"created_at", "model", "output", "tools"} <= told[0]["response"].keys()
+    items = [item["id"] for item in told[-1]["response"]["output"]]
     for event in told:
-        if event["type"].startswith("response.output_"):
-            assert event["output_index"] == 0
+        if event["type"].startswith(("response.output_", "response.function_call")):
+            assert event["output_index"] == items.index(event.get("item_id") or event["item"]["id"])
         if event["type"] == "response.output_text.delta":
             assert (event["content_index"], event["logprobs"]) == (0, [])
     without = [
@@ -204,9 +218,10 @@ def test_an_answer_that_does_not_end_well_is_broken(last: bytes, begun: bool) ->
     assert "a prompt" not in str(broke.value)
 
 
-def test_a_vllm_whose_core_died_ended_without_a_word_and_is_broken() -> None:
+@pytest.mark.parametrize("recording", [one for one in RECORDED if one.case in BROKEN], ids=str_of)
+def test_a_recorded_stream_that_broke_is_broken(recording: Recording) -> None:
     with pytest.raises(StreamBroke):
-        played(recorded("vllm", "responses-broken-stream"))
+        played(recording)
 
 
 def test_an_engine_may_not_send_a_frame_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,12 +303,9 @@ def test_a_whole_body_that_is_no_answer_is_broken(body: bytes) -> None:
         EVENTS.whole(body, question())
 
 
-@pytest.mark.parametrize(("kind", "case"), [pair for pair in STREAMS if pair not in GOOD])
-def test_recorded_whole_answers(kind: str, case: str) -> None:
-    recording = recorded(kind, case)
-    if recording.answer.status != 200 or recording.answer.is_stream:
-        return
-    told = EVENTS.whole(recording.answer.body, question(kind, **recording.call.body))
+@pytest.mark.parametrize("recording", [one for one in RECORDED if not one.answer.is_stream], ids=str_of)
+def test_recorded_whole_answers(recording: Recording) -> None:
+    told = EVENTS.whole(recording.answer.body, question(engine_of(recording), **recording.call.body))
     assert not told.is_empty
     assert told.usage.completion_tokens
-    assert (told.body is None) == (kind == "vllm")
+    assert (told.body is None) == (recording.kind == "vllm")
