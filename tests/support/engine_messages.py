@@ -8,8 +8,6 @@ from tests.support.engine_answers import Job, Surface
 from tests.support.engine_script import prompt_of
 
 SIGNATURE = "c2lnbmF0dXJl"
-# What the tool call of a script is made of; joined, it is one JSON object.
-ARGUMENTS = ('{"a"', ":1", "}")
 
 
 def event(kind: str, **fields: Any) -> bytes:
@@ -21,7 +19,9 @@ def _whole(job: Job) -> bytes:
     script = job.script
     content = [{"type": "text", "text": script.text * job.count}]
     if script.tool:
-        content = [{"type": "tool_use", "id": "chatcmpl-tool-1", "name": "f", "input": {"a": 1}}]
+        content = [
+            {"type": "tool_use", "id": "chatcmpl-tool-1", "name": script.tool_name, "input": json.loads(script.tool_arguments)}
+        ]
     if script.reasoning:
         content.insert(0, {"type": "thinking", "thinking": script.text * job.count, "signature": SIGNATURE})
     answer = {"id": job.id, "type": "message", "role": "assistant", "content": content, "model": job.payload["model"]}
@@ -65,8 +65,9 @@ def _delta(job: Job, step: int) -> tuple[dict[str, Any], dict[str, Any]]:
     if script.reasoning and step < job.count // 2:
         return {"type": "thinking", "thinking": ""}, {"type": "thinking_delta", "thinking": script.text}
     if script.tool:
-        block = {"type": "tool_use", "id": "chatcmpl-tool-1", "name": "f", "input": {}}
-        return block, {"type": "input_json_delta", "partial_json": ARGUMENTS[step] if step < len(ARGUMENTS) else " "}
+        block = {"type": "tool_use", "id": "chatcmpl-tool-1", "name": script.tool_name, "input": {}}
+        start, end = (len(script.tool_arguments) * at // job.count for at in (step, step + 1))
+        return block, {"type": "input_json_delta", "partial_json": script.tool_arguments[start:end]}
     return {"type": "text", "text": ""}, {"type": "text_delta", "text": script.text}
 
 
