@@ -156,7 +156,7 @@ class Slot:
     def put_back(self) -> None:
         """The engine was let go: the next `take` gives the slot back and stands at the head of its class."""
         self._pool.left(self)
-        self.replica = None
+        self.replica = self.on_recall = None
         self.returned += 1
         self._waits = True  # until `take` has told the server, leaving must
         self._desk.counts["returned"] += 1

@@ -1,9 +1,11 @@
 """The engine's part of one call: a slot, the engine on it, its answer; and another replica while nothing was delivered."""
 
 import asyncio
+from functools import partial
 
+from backends import work
 from backends.client import Answer
-from backends.failures import EngineBroke, EngineSpokeNonsense, EngineTimedOut, EngineUnreachable
+from backends.failures import Aborted, EngineBroke, EngineSpokeNonsense, EngineTimedOut, EngineUnreachable
 from backends.slot import PoolFull, Slot
 from gateway.api import images
 from gateway.api.call import Call
@@ -19,7 +21,13 @@ from gateway.wiring import House
 
 # An engine that fails before anything was delivered is replaced by another, at most so often in all.
 ATTEMPTS = 3
+# An answer that is not streamed may be begun anew for a higher class within so long: later, too much would be thrown away.
+WHOLE_RECALL_MS = 1000
 _ELSEWHERE = (EngineUnreachable, EngineBroke, EngineSpokeNonsense, EngineFailed, EngineOverloaded, StreamBroke)
+
+
+class SlotAskedBack(Exception):
+    """A higher class needs the slot, and the engine has put out nothing yet."""
 
 
 class TotalTimedOut(Exception):
@@ -63,7 +71,7 @@ class Delivery:
         while True:
             try:
                 with slot:
-                    await self._attempt(slot)
+                    await self._run_on(slot)
             except _ELSEWHERE:
                 if self._progress.output_began or self._progress.attempts >= ATTEMPTS or not self._turn.goes_on():
                     raise
@@ -73,6 +81,22 @@ class Delivery:
             else:
                 return
             slot = self._turn.slot()
+
+    async def _run_on(self, slot: Slot) -> None:
+        """An attempt; begun anew, and unnoticed by its client, when its slot was asked back."""
+        while True:
+            try:
+                await self._attempt(slot)
+            except Aborted as aborted:
+                if not isinstance(aborted.reason, SlotAskedBack):
+                    raise
+            else:
+                return
+            finally:
+                slot.worked = self._worked()
+            slot.put_back()
+            self._progress.attempts -= 1  # nothing failed
+            self._turn.given_back(self._progress)
 
     async def _attempt(self, slot: Slot) -> None:
         replica = await self._turn.take(slot, self._progress)
@@ -84,6 +108,7 @@ class Delivery:
         body = engine_body(self._call, self._order, replica)
         headers = engine_headers(self._order, replica)
         with self._house.engines.open(replica, self._call.endpoint.path, body, headers) as answer:
+            slot.on_recall = partial(self._gives_back, answer, self._exchange.elapsed_ms())
             try:
                 await self._start(answer)
                 if answer.status != 200:
@@ -96,6 +121,26 @@ class Delivery:
                 self._house.readiness.called(replica.id, refused.status)
                 raise
             self._house.readiness.called(replica.id, 200)
+
+    def _gives_back(self, answer: Answer, sent_ms: int) -> bool:
+        """Whether the engine is let go for a higher class. What has begun to come is never cut; of an answer that is not streamed
+        nothing is seen until it is whole, so it may be cut only soon after it was sent."""
+        if self._progress.output_began:
+            return False
+        if self._relay is None and (answer.status or self._exchange.elapsed_ms() - sent_ms > WHOLE_RECALL_MS):
+            return False
+        answer.abort(SlotAskedBack())
+        return True
+
+    def _worked(self) -> int:
+        """What the call cost the engine, for its account's turn. Nothing that failed; of what the client left, what is known."""
+        progress = self._progress
+        if not progress.output_began and not progress.answered and not self._exchange.line.is_gone():
+            return 0
+        prompt = progress.prompt_tokens
+        if prompt is None:
+            prompt = work.prompt_tokens(self._call.body_bytes)
+        return work.done(prompt, progress.cached_tokens or 0, progress.completion_tokens or 0)
 
     async def _start(self, answer: Answer) -> None:
         """A stream has to begin in time. An answer that is not streamed begins with its last token: only the total limits it."""

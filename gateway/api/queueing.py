@@ -78,9 +78,9 @@ class Turn:
         self._tried.add(slot.replica)
         return next(replica for replica in self.order.ways[self._at].replicas if replica.id == slot.replica)
 
-    def given_back(self, replica: Replica, progress: Progress) -> None:
+    def given_back(self, progress: Progress) -> None:
         """A higher class was given the slot: `take` may have the same replica again."""
-        self._tried.discard(replica.id)
+        self._tried.discard(progress.replica or "")
         progress.returned += 1
 
     async def _wait(self, slot: Slot) -> None:
