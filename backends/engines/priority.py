@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from backends.engines.kind import EngineKind
+from backends.fleet import Replica
 
 # Ten apart, so that there is room between two classes. It is also the distance from which SGLang takes a running request's
 # place for a waiting one (`--priority-scheduling-preemption-threshold`); it goes on with it later.
@@ -10,9 +10,10 @@ _LOWER_FIRST = MappingProxyType({"enterprise": 10, "premium": 20, "pro": 30, "fr
 _MIRROR = 60
 
 
-def priority_of(kind: EngineKind, service_class: str) -> int | None:
-    """What to write into a request of this class; None for an engine that knows no priorities."""
-    if kind.priority is None:
+def priority_of(replica: Replica, service_class: str) -> int | None:
+    """What to tell it of a request of this class; None for an engine that does not heed any."""
+    polarity = replica.engine.priority
+    if polarity is None or not replica.has_priority:
         return None
     number = _LOWER_FIRST[service_class]
-    return number if kind.priority == "lower_first" else _MIRROR - number
+    return number if polarity == "lower_first" else _MIRROR - number

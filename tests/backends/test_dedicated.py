@@ -44,9 +44,10 @@ def test_nobody_waits_before_the_last_way(overflow: Overflow) -> None:
 
 
 def test_every_class_goes_before_the_next_by_the_kinds_own_polarity() -> None:
-    vllm, sglang, llamacpp = (
-        [priority_of(ENGINE_KINDS[kind], name) for name in SERVICE_CLASSES] for kind in ("vllm", "sglang", "llamacpp")
-    )
-    assert vllm == [10, 20, 30, 40, 50]  # lower goes first
-    assert sglang == [50, 40, 30, 20, 10]  # higher goes first
-    assert llamacpp == [None] * 5
+    def numbers(kind: str, *, has_priority: bool = True) -> list[int | None]:
+        at = Replica.at("http://127.0.0.1:1", name="r", model="m", engine=ENGINE_KINDS[kind], slots=1, has_priority=has_priority)
+        return [priority_of(at, service_class) for service_class in SERVICE_CLASSES]
+
+    assert numbers("vllm") == [10, 20, 30, 40, 50]  # lower goes first
+    assert numbers("sglang") == [50, 40, 30, 20, 10]  # higher goes first
+    assert numbers("llamacpp") == numbers("vllm", has_priority=False) == [None] * 5
