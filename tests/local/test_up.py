@@ -21,7 +21,7 @@ from gateway.local.ports import LOOPBACK, free_port
 from tests.support.services import scratch
 from tests.tidy.source import ROOT
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("up")]
 
 
 @dataclass

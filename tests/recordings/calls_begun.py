@@ -5,15 +5,17 @@ from typing import Any
 
 from tests.recordings import calls_chat, calls_messages, calls_responses
 from tests.recordings.recording import Call
-from tests.recordings.words import WEATHER, says
+from tests.recordings.words import WEATHER, chat_tool, says
 
 _BEGUN = "<tool_call>\n"
 _TURNS = [says(WEATHER), says(_BEGUN, "assistant")]
+# After these words the model is content with one call.
+_ONCE = [says("Say yes."), says(_BEGUN, "assistant")]
 _ITEMS = [calls_responses.says(WEATHER), calls_responses.says(_BEGUN, "assistant", "output_text")]
 
 
-def chat(**more: Any) -> Call:
-    return calls_chat.chat(_TURNS, tools=calls_chat.BOTH_TOOLS, max_tokens=64, **more)
+def chat(turns: Any = _TURNS, **more: Any) -> Call:
+    return calls_chat.chat(turns, **{"tools": calls_chat.BOTH_TOOLS, "max_tokens": 64, **more})
 
 
 def message(**more: Any) -> Call:
@@ -29,7 +31,7 @@ CALLS = MappingProxyType(
         **calls_chat.with_streams(
             {
                 "begun-chat-required": chat(tool_choice="required"),
-                "begun-chat-required-one": chat(tool_choice="required", parallel_tool_calls=False),
+                "begun-chat-required-one": chat(_ONCE, tools=[chat_tool()], tool_choice="required"),
                 "begun-chat-named": chat(tool_choice=calls_chat.NAMED),
                 "begun-chat-auto": chat(),
             }

@@ -63,7 +63,7 @@ _BOTH_WAYS = {
     "chat-length": chat(max_tokens=3),
     "chat-ends": chat([says("Reply with one word: yes or no?")], max_tokens=200),
     "chat-n2": chat(n=2, temperature=1, seed=7),
-    "chat-stop": chat([says("Count: one, two, three, four, five.")], stop=["three"], max_tokens=40),
+    "chat-stop": chat([says("Count: one, two, three, four, five.")], stop=["e"], max_tokens=40),
     "chat-seed": chat(seed=42, temperature=1),
     "chat-logprobs": chat(logprobs=True, top_logprobs=2, max_tokens=4),
     "chat-many-bytes": chat(structured_outputs={"regex": "héllo 日本語 😀🇫🇷"}, max_tokens=40),

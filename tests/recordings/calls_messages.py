@@ -64,7 +64,7 @@ _BOTH_WAYS = {
     "messages-plain": message(),
     "messages-ends": message([says("Reply with one word: yes or no?")], max_tokens=200),
     "messages-system": message(system="Be brief."),
-    "messages-stop": message([says("Count: one, two, three, four, five.")], stop_sequences=["three"], max_tokens=40),
+    "messages-stop": message([says("Count: one, two, three, four, five.")], stop_sequences=["e"], max_tokens=40),
     "messages-tools-auto": forced(**ONE_CALL),
     "messages-tools-auto-with-words": forced(**WORDS_AND_CALL),
     "messages-tools-any": forced(tool_choice={"type": "any"}),

@@ -7,17 +7,20 @@ from tests.recordings import calls_chat, calls_messages, calls_responses
 from tests.recordings.recording import Call
 from tests.recordings.words import WEATHER, says
 
-# The end of thinking is one token (`tests/engine/models.py` names it so); this makes the model take it where the text allows it.
-_END_OF_THOUGHT = {"logit_bias": {"8": 100}}
-_ANSWER: dict[str, Any] = {"structured_outputs": {"regex": r"It is a greeting\.</think>Hello there\."}, **_END_OF_THOUGHT}
+# Thoughts are read where a call asks for them (`tests/engine/vllm.py`). Their end is one token (`tests/engine/models.py` names it
+# so); the bias makes the model take it where the text allows it.
+_ASKED = {"chat_template_kwargs": {"thinking": True}}
+_THINKS = {**_ASKED, "logit_bias": {"8": 100}}
+_ANSWER: dict[str, Any] = {"structured_outputs": {"regex": r"It is a greeting\.</think>Hello there\."}, **_THINKS}
 _CALL_TEXT = r'<tool_call>\n\{"name": "get_weather", "arguments": \{"city": "Paris"\}\}\n</tool_call>'
-_CALL: dict[str, Any] = {"structured_outputs": {"regex": r"Look it up\.</think>" + _CALL_TEXT}, **_END_OF_THOUGHT}
+_CALL: dict[str, Any] = {"structured_outputs": {"regex": r"Look it up\.</think>" + _CALL_TEXT}, **_THINKS}
 _ROOM = 96
+_SHORT = [says("Reply with one word: yes or no?")]
 
 
 def _message(**more: Any) -> Call:
-    """Anthropic's surface takes no such hold: the small model only thinks, and ends by itself after these words."""
-    return calls_messages.message([says("Reply with one word: yes or no?")], **{"max_tokens": _ROOM, **more})
+    """Anthropic's surface takes no such hold: the small model only thinks, and ends by itself after those words."""
+    return calls_messages.message(_SHORT, **{"max_tokens": _ROOM, **_ASKED, **more})
 
 
 CALLS = MappingProxyType(
@@ -39,11 +42,13 @@ CALLS = MappingProxyType(
                 "reasoning-responses-cut": calls_responses.respond(max_output_tokens=4, **_ANSWER),
                 "reasoning-messages": _message(),
                 "reasoning-messages-off": _message(thinking={"type": "disabled"}),
-                "reasoning-messages-budget": _message(thinking={"type": "enabled", "budget_tokens": 1024}, max_tokens=1040),
+                "reasoning-messages-budget": calls_messages.message(_SHORT, thinking=calls_messages.THINKING, max_tokens=1040),
             }
         ),
         "reasoning-chat-history": calls_chat.chat(
-            [says(), {"role": "assistant", "content": "Hello.", "reasoning_content": "A greeting."}, says()], max_tokens=4
+            [says(), {"role": "assistant", "content": "Hello.", "reasoning_content": "A greeting."}, says()],
+            max_tokens=4,
+            **_ASKED,
         ),
         "reasoning-messages-coding-agent-stream": calls_messages.CALLS["messages-coding-agent-thinking-stream"],
     }

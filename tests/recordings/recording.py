@@ -76,7 +76,8 @@ def recorded(kind: str, case: str) -> Recording:
     asked, answered = told["asked"], told["answered"]
     (body,) = folder.glob(f"{case}.answer.*")
     answer = Answer(answered["status"], answered["headers"], body.read_bytes(), answered["reads"])
-    return Recording(kind, case, Call(asked["path"], asked["body"], asked["method"]), answer)
+    sent = asked["body"].encode() if isinstance(asked["body"], str) else asked["body"]
+    return Recording(kind, case, Call(asked["path"], sent, asked["method"]), answer)
 
 
 def cases(kind: str) -> list[str]:
