@@ -11,7 +11,8 @@ def envelope(message: str, kind: str, param: str | None, code: str | None) -> by
 class Refusal(Exception):
     """An error answer: `status`, the envelope's fields, and when to come back.
 
-    `retry_after_seconds` is 1 to 60 or None: clients ignore longer ones, or sleep them out.
+    `retry_after_seconds` is 1 to 60 or None: clients ignore longer ones, or sleep them out. `retry_after_ms` is the same to the
+    millisecond, where it is known; SDKs look for it first.
     """
 
     def __init__(
@@ -23,11 +24,12 @@ class Refusal(Exception):
         code: str | None = None,
         param: str | None = None,
         retry_after_seconds: int | None = None,
+        retry_after_ms: int | None = None,
         should_retry: bool | None = None,
     ) -> None:
         super().__init__(message)
         self.status, self.message, self.kind, self.code, self.param = status, message, kind, code, param
-        self.retry_after_seconds = retry_after_seconds
+        self.retry_after_seconds, self.retry_after_ms = retry_after_seconds, retry_after_ms
         self.should_retry = should_retry
 
     def body(self) -> bytes:
@@ -37,6 +39,7 @@ class Refusal(Exception):
         found: list[tuple[bytes, bytes]] = []
         if self.retry_after_seconds is not None:
             found.append((b"retry-after", b"%d" % self.retry_after_seconds))
+            found.append((b"retry-after-ms", b"%d" % (self.retry_after_ms or 1000 * self.retry_after_seconds)))
         if self.should_retry is not None:
             found.append((b"x-should-retry", b"true" if self.should_retry else b"false"))
         return found

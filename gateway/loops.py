@@ -38,6 +38,8 @@ class Loops:
 
     def check(self, key: str, body: bytes) -> None:
         """Raises: RequestRepeated."""
+        if key not in self._keys:
+            return
         rows = self._rows(key)
         row = None if rows is None else rows.get(_digest(body))
         if row is not None and row.errors >= self._errors_max:
@@ -45,7 +47,7 @@ class Loops:
 
     def answered(self, key: str, body: bytes) -> None:
         """Success: evaluations send one body a thousand times on purpose."""
-        rows = self._rows(key)
+        rows = self._rows(key) if key in self._keys else None
         if rows is not None:
             rows.pop(_digest(body), None)
             self._drop_empty(key, rows)

@@ -12,6 +12,8 @@ from gateway.api.sse import Frames, StreamBroke, payload, split
 from gateway.errors import Refusal
 from gateway.progress import Usage
 
+# The one version that OpenAI's API has ever named in its answers.
+API_VERSION = (b"openai-version", b"2020-10-01")
 DONE = b"data: [DONE]\n\n"
 # What most clients know a model's reasoning by; `reasoning` is missed by some.
 REASONING = "reasoning_content"
@@ -26,7 +28,13 @@ class OpenAiErrors:
         return refusal.status, [JSON, *refusal.headers()], refusal.body()
 
     def identity(self, request_id: bytes) -> Headers:
-        return [(b"x-request-id", request_id)]
+        return [(b"x-request-id", request_id), API_VERSION]
+
+    def account(self, account: bytes) -> Headers:
+        return [(b"openai-organization", account)]
+
+    def took(self, milliseconds: int) -> Headers:
+        return [(b"openai-processing-ms", b"%d" % milliseconds)]
 
     def rate_limit(self, limit: bytes, remaining: bytes, reset: bytes) -> Headers:
         return ()

@@ -70,6 +70,14 @@ class Dialect(Protocol):
         """An error inside a stream that has begun, and the stream's end."""
         ...
 
+    def account(self, account: bytes) -> Headers:
+        """The headers that name who pays."""
+        ...
+
+    def took(self, milliseconds: int) -> Headers:
+        """The headers that tell how long a whole answer took."""
+        ...
+
     def identity(self, request_id: bytes) -> Headers:
         """The headers that name the request."""
         ...

@@ -30,6 +30,12 @@ class AnthropicErrors:
     def identity(self, request_id: bytes) -> Headers:
         return [(b"request-id", request_id), (b"x-request-id", request_id)]
 
+    def account(self, account: bytes) -> Headers:
+        return [(b"anthropic-organization-id", account)]
+
+    def took(self, milliseconds: int) -> Headers:
+        return ()
+
     def rate_limit(self, limit: bytes, remaining: bytes, reset: bytes) -> Headers:
         return [
             (b"anthropic-ratelimit-requests-limit", limit),

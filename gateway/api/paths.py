@@ -24,7 +24,7 @@ def mended(target: str) -> str:
     if "%" in target or any(segment in (".", "..") for segment in segments):
         return _model(segments) or target
     plain = "/" + "/".join(segments)
-    if plain in OPEN:
+    if plain in _SERVED:
         return plain
     found = _versioned(segments)
     return found if found in _SERVED else _model(segments) or target

@@ -15,7 +15,8 @@ SLOW_LANE = (b"x-faregate-lane", b"slow")
 def receipt(hold: Hold, now_ms: int, dialect: Dialect) -> Headers:
     """What an admitted call's answer says."""
     told = (hold.fare, hold.limit, hold.remaining, hold.resets_at_ms)
-    return _headers(*told, now_ms, per_minute=hold.ask.numbers.rpm, dialect=dialect)
+    numbers = _headers(*told, now_ms, per_minute=hold.ask.numbers.rpm, dialect=dialect)
+    return [*numbers, *dialect.account(hold.account.encode())]
 
 
 def slow_receipt(spent: QuotaUsedUp, now_ms: int, dialect: Dialect) -> Headers:

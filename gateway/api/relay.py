@@ -25,7 +25,7 @@ async def relay_whole(answer: Answer, exchange: Exchange, progress: Progress, qu
     progress.count(told.usage)
     progress.empty = told.is_empty
     progress.status = 200
-    exchange.answer(200, [JSON], body if told.body is None else told.body)
+    exchange.answer(200, [JSON, *exchange.dialect.took(progress.first_byte_ms)], body if told.body is None else told.body)
     progress.output_began = progress.answered = True
 
 

@@ -11,7 +11,7 @@ async def identify(house: House, exchange: Exchange, seconds_old: float | None =
     """As known at most `seconds_old` ago (None: at any time, when the gate checks it). Raises: Refusal (401), the keyring's."""
     token = _token(exchange)
     peer = exchange.scope["client"][0] if exchange.scope.get("client") else ""
-    exchange.address = client_address(peer, exchange.headers.get(b"x-forwarded-for"), house.trusted_proxies)
+    exchange.address = client_address(peer, _forwarded_for(exchange, house), house.trusted_proxies)
     if seconds_old is None and (known := house.keyring.peek(token)) is not None:
         return known
     return await house.keyring.caller(token, exchange.address, seconds_old=seconds_old)
@@ -25,6 +25,13 @@ async def reload(house: House, caller: Caller) -> Caller:
 def check(house: House, exchange: Exchange, caller: Caller, model: str) -> None:
     """Raises: what makes this key unusable, for this model, from this address, now."""
     refusal(caller, model, exchange.address, house.clock.now_ms())
+
+
+def _forwarded_for(exchange: Exchange, house: House) -> bytes | None:
+    """Each proxy may add a line of its own: all of them are one list (RFC 9110, 5.3), in which a client's own stands first."""
+    if not house.trusted_proxies:
+        return None
+    return b",".join([value for name, value in exchange.scope["headers"] if name == b"x-forwarded-for"]) or None
 
 
 def _token(exchange: Exchange) -> str:

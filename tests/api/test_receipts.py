@@ -29,12 +29,13 @@ def test_the_receipt_of_a_limited_plan() -> None:
         b"x-ratelimit-reset-requests": b"1h2m3s",
         b"ratelimit-policy": b'"burst";q=10;w=60,"daily";q=60;w=86400',
         b"ratelimit": b'"daily";r=41;t=3723',
+        b"openai-organization": b"a",
     }
 
 
 def test_an_unlimited_plan_promises_no_number() -> None:
     headers = dict(receipt(held(1, 5, Numbers()), 0, CHUNKS))
-    assert headers == {b"x-faregate-fare": b"1", b"x-faregate-remaining": b"unlimited"}
+    assert headers == {b"x-faregate-fare": b"1", b"x-faregate-remaining": b"unlimited", b"openai-organization": b"a"}
 
 
 def test_a_spent_quota_says_so_and_costs_nothing() -> None:

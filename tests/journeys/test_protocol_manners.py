@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from ipaddress import ip_network
 from typing import Any
 
 import httpx2
@@ -214,3 +215,38 @@ def test_http_1_0_gets_a_stream_without_chunks(shared: Town) -> None:
     assert stream.endswith(b"data: [DONE]\n\n")
     frames = [json.loads(frame.removeprefix(b"data: ")) for frame in stream.split(b"\n\n")[:-2]]
     assert [frame["object"] for frame in frames] == ["chat.completion.chunk"] * len(frames)
+
+
+def test_openais_headers_are_told_and_taken(shared: Town) -> None:
+    gateway, customer = shared.gateway(), shared.key()
+    sent = {**customer.headers, "openai-organization": "org-of-yours", "openai-project": "proj", "openai-beta": "x"}
+    whole = httpx2.post(gateway.url + CHAT, content=chat(messages=steered(delay_ms=60)), headers=sent)
+    assert whole.status_code == 200
+    assert whole.headers["openai-version"] == "2020-10-01"
+    assert whole.headers["openai-organization"] == str(customer.account_id)
+    assert 60 <= int(whole.headers["openai-processing-ms"]) < 5000
+    stream = httpx2.post(gateway.url + CHAT, content=chat(stream=True), headers=sent)
+    assert (stream.headers["openai-version"], "openai-processing-ms" in stream.headers) == ("2020-10-01", False)
+    assert httpx2.post(gateway.url + CHAT, content=b"{", headers=sent).headers["openai-version"] == "2020-10-01"
+
+
+def test_a_429_says_when_in_seconds_and_in_milliseconds(shared: Town) -> None:
+    """litellm#21553, api7/aisix#144, litellm-rs#833: without the bare name SDKs wait blindly."""
+    gateway, customer = shared.gateway(), shared.key(requests_per_minute=2)
+    answers = [httpx2.post(gateway.url + CHAT, content=chat(), headers=customer.headers) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    seconds, milliseconds = int(answers[2].headers["retry-after"]), int(answers[2].headers["retry-after-ms"])
+    assert 1000 * (seconds - 1) < milliseconds <= 1000 * seconds
+
+
+def test_what_several_proxies_say_in_lines_of_their_own_is_one_list(shared: Town) -> None:
+    """The last line alone named a proxy as the caller."""
+    gateway = shared.gateway(trusted_proxies="127.0.0.1,10.0.0.0/8")
+    customer, body = shared.key(networks=(ip_network("203.0.113.0/24"),)), chat()
+    for lines, status in (
+        (["x-forwarded-for: 203.0.113.9", "x-forwarded-for: 10.0.0.5"], 200),
+        (["x-forwarded-for: 198.51.100.7, 203.0.113.9", "x-forwarded-for: 10.0.0.5, 10.0.0.6"], 200),
+        (["x-forwarded-for: 203.0.113.9", "x-forwarded-for: 198.51.100.7", "x-forwarded-for: 10.0.0.5"], 401),
+    ):
+        request = head(customer, *lines, f"content-length: {len(body)}", "connection: close") + body
+        assert status_of(talk(gateway, request)) == status, lines
