@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 ServiceClass = Literal["enterprise", "premium", "pro", "free", "batch"]
 Tier = Literal["free", "pro", "premium", "enterprise"]
-# What becomes of a call over the day's quota: a 429, or a place in the batch class at no fare (docs/queue-settings.md).
+# What becomes of a call over the day's quota: a 429, or a place in the batch class at no fare (docs/capacity.md).
 BeyondQuota = Literal["refuse", "slow"]
 
 TIERS: tuple[Tier, ...] = get_args(Tier)
@@ -35,7 +35,7 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class QueueTerms:
-    """What a plan says of waiting; the first three of its class, which several plans may share (docs/queue-settings.md)."""
+    """What a plan says of waiting; the first three of its class, which several plans may share (docs/capacity.md)."""
 
     floor_percent: int = 0  # of a pool's grants, while the class has waiters and runs less than that
     reserved_slots: int = 0  # of a pool, kept free for this class and those above

@@ -31,6 +31,7 @@ class Turn:
         self._max_wait_ms = max_wait_ms(exchange.headers)
         self._tried: set[str] = set()
         self._at = self._slots = self._waited_ms = 0
+        self._has_said = False
         self._slot: Slot | None = None
         self._entered: tuple[int, float | None] | None = None
 
@@ -130,9 +131,10 @@ class Turn:
 
     def _say(self) -> None:
         exchange = self._exchange
-        if self._slots > 1:
+        if self._has_said:
             exchange.receipt = [header for header in exchange.receipt if not header[0].startswith(b"x-faregate-queue-")]
         exchange.receipt += self.headers()
+        self._has_said = True
 
 
 def max_wait_ms(headers: Mapping[bytes, bytes]) -> int | None:
