@@ -101,9 +101,13 @@ class DeafWakes:
         return None
 
 
-async def hold(owner: Gateway, request: str, hold_seconds: float, note: Callable[[str], None] | None = None) -> None:
+async def hold(
+    owner: Gateway, request: str, hold_seconds: float, note: Callable[[str], None] | None = None, *,
+    class_: str = "free", account: str = "", worked: int | None = None,
+) -> None:  # fmt: skip
     """A call that takes a slot, notes that it has it, and leaves."""
-    with owner.queue.slot(POOL, request) as slot:
+    with owner.queue.slot(POOL, request, class_, account=account) as slot:
+        slot.worked = worked
         await slot.take(ONE, 10, 1000)
         if note is not None:
             note(request)
