@@ -74,6 +74,8 @@ def prompt_of(payload: dict[str, Any]) -> str:
             continue
         content = message.get("content")
         if isinstance(content, list):
-            return " ".join(part.get("text", "") for part in content if isinstance(part, dict))
+            texts = [part.get("text", "") for part in content if isinstance(part, dict)]
+            # A coding agent puts its reminders before what its user said.
+            return next((text for text in texts if text.startswith(PROMPT_MARK)), " ".join(texts))
         return content if isinstance(content, str) else ""
     return ""
