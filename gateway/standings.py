@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
@@ -42,7 +42,7 @@ class Standing:
     model: str
     service_class: str
     slot: Waiter
-    since: float = field(default_factory=time.monotonic)
+    since: float  # on the monotonic clock
 
     def told(self, request_id: str, state: str) -> dict[str, Any]:
         position, seconds = self.slot.position, self.slot.expected_seconds

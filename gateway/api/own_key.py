@@ -25,6 +25,7 @@ async def describe_key(house: House, caller: Caller) -> dict[str, Any]:
             "output_tokens": envelope.output_tokens_max,
             "n": envelope.n_max,
             "images": envelope.images_max,
+            "beyond_quota": plan.queue.beyond_quota,
             "key_requests_per_day": caller.key_quota_per_day,
             "key_requests_per_minute": caller.key_requests_per_minute,
         },

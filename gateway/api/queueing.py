@@ -1,5 +1,6 @@
 """A call's turn: which pools it tries for a slot, how long it may wait for one, and what its client is told meanwhile."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -100,14 +101,15 @@ class Turn:
     def _shown(self, slot: Slot) -> Iterator[None]:
         """While it waits, the client can ask how the line stands, and a stream's comments say so."""
         order, exchange = self.order, self._exchange
-        standing = Standing(order.account, order.key, order.model.id, order.service_class, slot)
+        since = time.monotonic() - self._waited_ms / 1000
+        standing = Standing(order.account, order.key, order.model.id, order.service_class, slot, since)
         exchange.place = self
         try:
             with self._house.standings.shows(exchange.request_id, standing):
                 yield
         finally:
             exchange.place = None
-            if exchange.committed:
+            if exchange.committed and slot.replica is not None:
                 self._house.standings.keep(exchange.request_id, standing)
 
     def comment(self) -> bytes:

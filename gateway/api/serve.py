@@ -66,7 +66,10 @@ async def _run(house: House, exchange: Exchange, call: Call, caller: Caller, ord
         slow = on_slow_lane(order, caller.plan, spent)
         if slow is None:
             raise
-        await _run_held(house, exchange, call, caller, slow, once=once)
+        try:
+            await _run_held(house, exchange, call, caller, slow, once=once)
+        except QuotaUsedUp as capped:  # by the key's own cap, from which the slow lane took off what the call would cost
+            raise QuotaUsedUp(capped.scope, order.numbers.key_quota, capped.used, capped.resets_at_ms) from None
 
 
 async def _run_held(house: House, exchange: Exchange, call: Call, caller: Caller, order: Order, *, once: Once | None) -> None:

@@ -56,6 +56,11 @@ async def test_the_slow_lane_keeps_the_limits_at_once_and_a_keys_own_cap(shared:
     assert (await call(port, capped, chat())).status == 200
     refused = await call(port, capped, chat())
     assert (refused.status, refused.error["code"]) == (429, "insufficient_quota")
+    wider = shared.key("capped", quota_per_day=3)
+    assert (await call(port, wider, chat())).status == 200
+    refused = await call(port, wider, chat(n=3))
+    assert "You have used 1 of 3 requests today (this key's own quota)" in refused.error["message"]
+    assert told(await call(port, wider, chat(n=2))) == ("0", "0", "slow")
     at_once = await crowd([port], alone, chat('@engine {"delay_ms": 200}'), 3)
     assert Counter(reply.status for reply in at_once) == {200: 1, 429: 2}
     codes = {reply.error["code"] for reply in at_once if reply.status == 429}
