@@ -54,6 +54,7 @@ class Model(_Frozen):
     parameters: str | None = None
     licence: str | None = None
     capabilities: Capabilities = Capabilities()
+    developer_role: bool = Field(default=False, description="its template knows that role; for others it becomes system")
     sources: dict[str, str] = Field(description="where each fact is from")
 
 

@@ -3,6 +3,8 @@
 from typing import Any
 
 from backends.fleet import Replica
+from gateway.api import bounds, constraints
+from gateway.api.chat_messages import plain
 from gateway.api.chunks import CHUNKS
 from gateway.api.endpoint import Asked, Endpoint
 from gateway.api.images import Addressed, in_field, is_address
@@ -19,6 +21,7 @@ ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function
 def _messages(body: dict[str, Any]) -> Asked:
     if is_misplaced(body):
         rewrite(body)
+    _check(body)
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refusal(400, "messages must be a list of at least one message.", param="messages", code="invalid_value")
@@ -65,6 +68,7 @@ def _wrong(index: int, field: str, must_be: str) -> Refusal:
 
 def _prompt(body: dict[str, Any]) -> Asked:
     """A string, a list of strings, a list of token ids, or a list of such lists (OpenAI's four shapes)."""
+    _check(body)
     prompt = body.get("prompt")
     if isinstance(prompt, str):
         return Asked(1)
@@ -83,6 +87,11 @@ def _prompt(body: dict[str, Any]) -> Asked:
     )
 
 
+def _check(body: dict[str, Any]) -> None:
+    bounds.check(body)
+    constraints.check(body)
+
+
 def _media_bytes(body: dict[str, Any]) -> int:
     """Data in messages' parts that no engine reads as text: data: URLs, and sound in base64."""
     found = 0
@@ -96,10 +105,16 @@ def _media_bytes(body: dict[str, Any]) -> int:
     return found
 
 
-def _ask_for_usage(body: dict[str, Any], replica: Replica, stream: bool) -> None:
+def _edit_chat(body: dict[str, Any], replica: Replica, stream: bool) -> None:
+    body["messages"] = plain(body["messages"])
+    _edit(body, replica, stream)
+
+
+def _edit(body: dict[str, Any], replica: Replica, stream: bool) -> None:
     """The meter needs the engine's count; its chunk is taken out again unless the client asked too."""
     if stream:
         body["stream_options"] = {"include_usage": True}
+    constraints.translate(body, replica.engine.name)
 
 
 CHAT = Endpoint(
@@ -107,7 +122,7 @@ CHAT = Endpoint(
     name="chat",
     dialect=CHUNKS,
     ask=_messages,
-    edit=_ask_for_usage,
+    edit=_edit_chat,
     input_field="messages",
     kinds=frozenset({"chat"}),
     generation_fields=("n", "best_of"),
@@ -119,7 +134,7 @@ COMPLETIONS = Endpoint(
     name="completions",
     dialect=CHUNKS,
     ask=_prompt,
-    edit=_ask_for_usage,
+    edit=_edit,
     input_field="prompt",
     kinds=frozenset({"chat", "completion"}),
     generation_fields=("n", "best_of"),

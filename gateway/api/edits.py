@@ -7,6 +7,7 @@ import orjson
 from backends.engines.priority import priority_of
 from backends.fleet import Replica
 from gateway.api.call import Call
+from gateway.api.chat_messages import developer_as_system
 from gateway.api.order import Order
 
 # Fields that only an operator may set: they choose priority, cache partition, or hosts that an engine connects to.
@@ -19,12 +20,18 @@ ENGINE_ONLY = (
     "session_id",
     "request_id",
     "mm_processor_kwargs",
+    "media_io_kwargs",
+    "ec_transfer_params",
+    "logits_processors",
     "id_slot",
     "lora",
-    # Names of their own that engines have for `max_tokens` and `n`.
+    # Names of their own that engines have for `max_tokens`, `n` and `top_logprobs`.
     "n_predict",
     "n_cmpl",
     "max_new_tokens",
+    "n_probs",
+    # Ours: the order's class was made of it, and engines ignore it.
+    "service_tier",
 )
 
 _HEADERS = ((b"content-type", b"application/json"), (b"accept", b"*/*"))
@@ -37,19 +44,22 @@ def engine_body(call: Call, order: Order, replica: Replica) -> bytes:
     for field in ENGINE_ONLY:
         body.pop(field, None)
     body["model"] = replica.engine_model
-    if replica.has_priority:
-        body["priority"] = priority_of(replica.engine, order.service_class)
+    priority = priority_of(replica, order.service_class)
+    if priority is not None:
+        body["priority"] = priority
     _cap_output(body, call, order)
+    if call.endpoint.input_field == "messages" and not order.model.developer_role:
+        body["messages"] = developer_as_system(body["messages"])
     call.endpoint.edit(body, replica, call.stream)
     return orjson.dumps(body)
 
 
 def engine_headers(order: Order, replica: Replica) -> Sequence[tuple[bytes, bytes]]:
     """All of them: of a client's own, none is passed on."""
-    name = replica.engine.priority_header
-    if not replica.has_priority or name is None:
+    name, priority = replica.engine.priority_header, priority_of(replica, order.service_class)
+    if name is None or priority is None:
         return _HEADERS
-    return (*_HEADERS, (name, b"%d" % (priority_of(replica.engine, order.service_class) or 0)))
+    return (*_HEADERS, (name, b"%d" % priority))
 
 
 def _cap_output(body: dict[str, object], call: Call, order: Order) -> None:

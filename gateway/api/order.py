@@ -9,6 +9,7 @@ from billing.plans import Plan
 from gateway.access.caller import Caller
 from gateway.api.call import Call, text_bytes
 from gateway.api.endpoint import Endpoint
+from gateway.api.service_tiers import service_class
 from gateway.errors import Refusal
 from gateway.limits.policy import Numbers, beyond
 from gateway.limits.refusals import QuotaUsedUp
@@ -50,7 +51,8 @@ def place(call: Call, caller: Caller, menu: Menu) -> Order:
         )
     if not call.endpoint.is_served_by(model.kind, dish.lacks):
         raise _not_served(call.endpoint, model, menu)
-    _check_envelope(call, plan)
+    _check_envelope(call, plan, model)
+    tier = service_class(call.body.get("service_tier"), plan.service_class)
     return Order(
         model=model,
         ways=dish.ways,
@@ -59,9 +61,9 @@ def place(call: Call, caller: Caller, menu: Menu) -> Order:
         output_default=_output_default(plan, dish.context, call.endpoint),
         account=caller.account_id,
         key=caller.key_id,
-        service_class=plan.service_class,
+        service_class=tier,
         numbers=caller.numbers,
-        ttft_target_ms=plan.queue.ttft_target_ms,
+        ttft_target_ms=plan.queue.ttft_target_ms if tier == plan.service_class else None,
     )
 
 
@@ -88,12 +90,19 @@ def _not_served(endpoint: Endpoint, model: Model, menu: Menu) -> Refusal:
     )
 
 
-def _check_envelope(call: Call, plan: Plan) -> None:
+def _check_envelope(call: Call, plan: Plan, model: Model) -> None:
     envelope = plan.envelope
     if call.generations > envelope.n_max:
         raise _over("n times the number of prompts", call.generations, envelope.n_max, plan, "n")
     if call.images > envelope.images_max:
         raise _over("the number of images", call.images, envelope.images_max, plan, call.endpoint.input_field)
+    if call.images and model.capabilities.vision is False:
+        raise Refusal(
+            400,
+            f"The model {model.id!r} takes no images; GET /v1/models shows those that do.",
+            code="model_without_vision",
+            param=call.endpoint.input_field,
+        )
     limit = envelope.input_bytes_max
     # The whole body is a cheap upper bound of its text.
     if limit is not None and call.body_bytes > limit and (size := text_bytes(call)) > limit:

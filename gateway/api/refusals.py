@@ -10,6 +10,7 @@ from billing.fare import FareOutOfBounds
 from gateway.access import caller
 from gateway.access.keystore import KeyStoreUnavailable
 from gateway.access.unknown import TooManyUnknownKeys
+from gateway.api.constraints import ConstraintNotHeld
 from gateway.api.delivery import TotalTimedOut
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused, client_error
 from gateway.api.images import ImageUnavailable
@@ -124,6 +125,7 @@ def _rate(error: RateExceeded) -> Refusal:
         kind="requests",
         code="rate_limit_exceeded",
         retry_after_seconds=_whole_seconds(error.retry_after_ms),
+        retry_after_ms=min(60_000, max(1, error.retry_after_ms)),
     )
 
 
@@ -221,6 +223,7 @@ _TABLE: tuple[tuple[type[Exception], Callable[[Any], Refusal]], ...] = (
     (RequestRepeated, _repeated),
     (ModelUnknown, _unknown_model),
     (ImageUnavailable, lambda error: Refusal(400, f"{error} Nothing was billed.", code="image_not_fetched", param=error.place)),
+    (ConstraintNotHeld, lambda error: Refusal(400, str(error), code="unsupported_parameter")),
     (FareOutOfBounds, lambda error: Refusal(400, str(error), code="fare_out_of_bounds")),
     (LineTooSlow, _line_too_slow),
     (PoolFull, _overloaded),

@@ -7,6 +7,7 @@ from backends.slot import PoolFull, QueueUnavailable, WaitedTooLong
 from billing.verdict import Outcome, judge
 from gateway.api.body import ClientGone
 from gateway.api.call import Call
+from gateway.api.constraints import ConstraintNotHeld
 from gateway.api.delivery import TotalTimedOut
 from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused
@@ -24,6 +25,7 @@ _OUTCOMES: tuple[tuple[type[BaseException], Outcome], ...] = (
     (TotalTimedOut, Outcome.TIMED_OUT),
     (EngineRefused, Outcome.ENGINE_REFUSED),
     (ImageUnavailable, Outcome.CLIENT_ERROR),
+    (ConstraintNotHeld, Outcome.CLIENT_ERROR),
     (PoolFull, Outcome.SHED),
     (WaitedTooLong, Outcome.SHED),
     (NoReplicaReady, Outcome.NO_CAPACITY),

@@ -5,7 +5,7 @@ import http.server
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
@@ -18,6 +18,15 @@ from tests.support.gateway import Town, wait_for
 from tests.support.stream import open_holds, settled, taken_slots
 
 AS_DATA = "data:image/png;base64," + base64.b64encode(PNG).decode()
+
+
+# It has eyes, which the model of other journeys has not.
+SEEING = "gemma-4-12b-it"
+
+
+@pytest.fixture
+def engine(stand_in_engine: Callable[..., StandInEngine]) -> StandInEngine:
+    return stand_in_engine(model=SEEING)
 
 
 class Web(http.server.ThreadingHTTPServer):
@@ -67,7 +76,7 @@ def image(url: Any, **fields: Any) -> dict[str, Any]:
 
 
 def chat(*parts: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {"model": MODEL, "messages": [{"role": "user", "content": [{"type": "text", "text": "what?"}, *parts]}], **fields}
+    return {"model": SEEING, "messages": [{"role": "user", "content": [{"type": "text", "text": "what?"}, *parts]}], **fields}
 
 
 def test_images_by_address_become_data_and_each_address_is_asked_once(faregate: Town, engine: StandInEngine, web: Web) -> None:
@@ -123,19 +132,30 @@ def test_what_can_not_be_fetched_is_a_400_that_names_the_part_and_costs_nothing(
     assert "secret" not in gateway.log.read_text()
 
 
-def test_private_addresses_are_refused_unless_an_operator_allows_them(shared: Town, web: Web) -> None:
-    answer = httpx2.post(f"{shared.gateway().url}/v1/chat/completions", json=chat(image(web.url())), headers=shared.key().headers)
+def test_private_addresses_are_refused_unless_an_operator_allows_them(faregate: Town, web: Web) -> None:
+    gateway, pro = faregate.gateway(), faregate.key("pro")
+    answer = httpx2.post(f"{gateway.url}/v1/chat/completions", json=chat(image(web.url())), headers=pro.headers)
     assert answer.json()["error"]["code"] == "image_not_fetched"
     assert web.asked == []
 
 
 def test_a_plan_counts_them_before_anything_is_fetched(shared: Town, web: Web) -> None:
     free = shared.key("free")
-    body = chat(image(web.url()), image(web.url("/b.png")))
+    body = chat(image(web.url()), image(web.url("/b.png")), model=MODEL)
     answer = httpx2.post(f"{shared.gateway().url}/v1/chat/completions", json=body, headers=free.headers)
     assert answer.json()["error"]["code"] == "over_plan_limit"
     assert web.asked == []
     assert not settled(shared.redis_url, free)
+
+
+def test_a_model_without_eyes_refuses_them_before_anything_is_fetched(shared: Town, web: Web) -> None:
+    """llama.cpp answers 500 to an image, as if it were its own fault."""
+    pro = shared.key("pro")
+    body = chat(image(web.url()), model=MODEL)
+    answer = httpx2.post(f"{shared.gateway().url}/v1/chat/completions", json=body, headers=pro.headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "model_without_vision")
+    assert web.asked == []
+    assert not settled(shared.redis_url, pro)
 
 
 @pytest.mark.parametrize(
