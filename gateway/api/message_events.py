@@ -92,7 +92,7 @@ class MessageReader:
     def feed(self, data: bytes) -> bytes:
         """Raises: StreamBroke on an error event or on a frame over the limit."""
         whole = self._frames.feed(data)
-        if self.has_output and (deltas := whole.count(DELTA)) and deltas == whole.count(b"\n\n") and b"\r" not in whole:
+        if self.has_output and (deltas := whole.count(DELTA)) and deltas == whole.count(b"\n\n") and whole.find(b"\r") < 0:
             self.frames += deltas
             return whole
         return b"".join([self._look(frame) for frame in split(whole)])

@@ -24,7 +24,7 @@ STREAMS = [
     for case in cases(folder)
     if "messages" in case.removeprefix("begun-").removeprefix("reasoning-")[:8] and case.endswith("-stream")
 ]
-WHOLE_STREAMS = [stream for stream in STREAMS if stream.answer.is_stream and "broken" not in stream.case]
+WHOLE_STREAMS = [stream for stream in STREAMS if stream.answer.is_stream and b"event: error" not in stream.answer.body]
 VLLM_STREAMS = [stream for stream in WHOLE_STREAMS if stream.kind == "vllm"]
 BROKEN = recorded("vllm", "messages-broken-stream")
 

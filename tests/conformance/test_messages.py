@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from anthropic import Anthropic
+from anthropic import Anthropic, AuthenticationError, NotFoundError
 
 from tests.journeys.conftest import MODEL
 from tests.journeys.test_one_call import only_event
@@ -168,3 +168,19 @@ def test_what_a_coding_agent_sends_is_taken(shared: Town, standing_engine: Stand
     [request] = standing_engine.journal()["requests"]
     assert request["path"] == MESSAGES
     assert request["body"] == {**body, "system": body["system"][1:]}
+
+
+def test_the_sdk_lists_models_in_its_own_shape_and_others_in_theirs(shared: Town, client: Anthropic) -> None:
+    [model] = client.models.list(limit=1000)
+    assert (model.type, model.id, model.display_name, model.lifecycle) == ("model", MODEL, "SmolLM2 135M Instruct", "active")
+    assert client.models.retrieve(MODEL).id == MODEL
+    theirs = httpx2.get(f"{shared.gateway().url}/v1/models", headers=shared.key().headers).json()
+    assert (theirs["object"], theirs["data"][0]["object"]) == ("list", "model")
+
+
+def test_the_sdk_is_told_of_a_model_and_a_key_that_are_not_there(shared: Town, client: Anthropic) -> None:
+    with pytest.raises(NotFoundError) as unknown:
+        client.models.retrieve("claude-unheard-of")
+    assert unknown.value.type == "not_found_error"
+    with Anthropic(base_url=shared.gateway().url, api_key="fare_live_x") as stranger, pytest.raises(AuthenticationError):
+        stranger.models.list()
