@@ -193,7 +193,7 @@ def _watch_gauges(house: House) -> None:
     metrics.gauge("faregate_outbox_forgotten", "Events let go before the ledger had them", lambda: outbox.forgotten)
     metrics.gauge("faregate_late_settles", "Posted after the lease was swept: the house bears it", lambda: outbox.late)
     once = house.gate.once
-    metrics.gauge("faregate_replays", "Answers given again to their Idempotency-Key", lambda: once.replayed)
+    metrics.gauge("faregate_replays", "Answers given again to their Idempotency-Key", lambda: once.replays.given)
     metrics.gauge("faregate_answers_not_kept", "Answers too large to keep for their Idempotency-Key", lambda: once.unkept)
     metrics.gauge("faregate_valkey_connected", "1 while Valkey answers", lambda: float(house.valkey.connected))
     metrics.gauge("faregate_valkey_timeouts", "Connections given up for silence", lambda: house.valkey.timeouts)

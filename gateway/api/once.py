@@ -54,21 +54,21 @@ class Once:
     async def known(self) -> Recorded | None:
         """The answer that the first call got; None: this is the first, and has to be entered before anything is awaited.
 
-        Raises: IdempotencyKeyInUse, IdempotencyKeyReused, AnswerNotKept, GateClosed.
+        Raises: IdempotencyKeyInUse, IdempotencyKeyReused, AnswerNotKept, RateExceeded, GateClosed.
         """
         running_ms = int((self._house.settings.total_seconds + RUNNING_SPARE_SECONDS) * 1000)
-        done = await self._house.gate.once.claim(self._claim, running_ms)
-        if done is None:
+        first = await self._house.gate.once.claim(self._claim, running_ms)
+        if first is None:
             return None
-        self._first = done.request_id
+        self._first = first
+        self._house.gate.once.replays.take(self._scope.key)
         try:
-            return self._house.seal.open(self._scope, done.answer)
+            return self._house.seal.open(self._scope, await self._house.gate.once.answer(self._claim))
         except Unreadable:  # also when it was not kept, and is empty
-            raise AnswerNotKept(done.request_id) from None
+            raise AnswerNotKept(first) from None
 
     def replay(self, recorded: Recorded) -> None:
         """Raises: ClientGone."""
-        self._house.gate.once.replayed += 1
         self._house.log.info("replayed", id=self._exchange.request_id, first=self._first)
         self._exchange.receipt = []
         self._exchange.answer(recorded.status, [*recorded.headers, REPLAYED], recorded.body)

@@ -13,12 +13,12 @@ class Tape:
         self._line, self._limit_bytes = line, limit_bytes
         self._status = 0
         self._headers: Headers = ()
-        self._body = bytearray()
+        self._body, self._size = bytearray(), 0
         self._is_whole = False
 
     def recorded(self) -> Recorded | None:
         """None: the answer did not come to its end, or is over the limit."""
-        if not self._is_whole or len(self._body) > self._limit_bytes:
+        if not self._is_whole or self._size > self._limit_bytes:
             return None
         return Recorded(self._status, list(self._headers), bytes(self._body))
 
@@ -55,5 +55,8 @@ class Tape:
 
     def _add(self, data: bytes, *, last: bool) -> None:
         self._is_whole = last
-        if len(self._body) <= self._limit_bytes:  # once it is over, no more is kept of it than that
+        self._size += len(data)
+        if self._size <= self._limit_bytes:
             self._body += data
+        else:
+            self._body.clear()

@@ -16,12 +16,13 @@ What stays of a call when something dies in between:
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from gateway.limits import scripts
 from gateway.limits.lease import Leases
 from gateway.limits.outbox import TOMBSTONE_MS
 from gateway.limits.refusals import GateClosed, IdempotencyKeyInUse, IdempotencyKeyReused
+from gateway.limits.replays import Replays
 from gateway.limits.shard import Shard, shard_of
 from gateway.valkey import Argument, Script, Valkey, ValkeyRefused, ValkeyUnavailable
 
@@ -30,6 +31,8 @@ ANSWERS_MAX = 256
 ANSWER_BYTES_MAX = 32 * 1024 * 1024
 # Of one gateway, not acknowledged: beyond it answers are not kept, so that neither memory nor others' calls suffer.
 IN_FLIGHT_BYTES_MAX = 8 * 1024 * 1024
+# Answers that are read at once: every call's admit waits behind them on the same connection.
+READ_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +51,6 @@ class Claim:
         return self.shard.once(self.account, self.name)
 
 
-class Done(NamedTuple):
-    """The call that had the key is over; `answer` is empty when it was not kept."""
-
-    request_id: str
-    answer: bytes
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ending:
     claim: Claim
@@ -71,11 +67,12 @@ class Idempotency:
         self._unacknowledged: dict[tuple[str, str], _Ending] = {}  # by entry and request id
         self._in_flight_bytes = 0
         self.unkept = 0  # answers that were too large, or one too many
-        self.replayed = 0
+        self.replays = Replays()
+        self._reading = asyncio.Semaphore(READ_AT_ONCE)
         valkey.listeners.append(self._send_again)  # after the leases' own, which opens the epochs
 
-    async def claim(self, claim: Claim, running_ms: int) -> Done | None:
-        """None: the call may run, and must end in `keep` or `free`.
+    async def claim(self, claim: Claim, running_ms: int) -> str | None:
+        """The request id of the call that had the key and is done. None: this one may run, and must end in `keep` or `free`.
 
         Raises: IdempotencyKeyInUse, IdempotencyKeyReused, GateClosed.
         """
@@ -91,12 +88,20 @@ class Idempotency:
         match answer:
             case [b"claimed"]:
                 return None
-            case [b"done", owner, kept]:
-                return Done(owner.decode(), kept)
+            case [b"done", owner]:
+                return str(owner.decode())
             case [b"other"]:
                 raise IdempotencyKeyReused
             case _:  # running, or an orphan that others were faster to take
                 raise IdempotencyKeyInUse
+
+    async def answer(self, claim: Claim) -> bytes:
+        """What was kept of the call that is done; empty when that is nothing. Raises: GateClosed."""
+        async with self._reading:
+            try:
+                return await self._valkey.call("HGET", claim.entry, "a") or b""
+            except (ValkeyUnavailable, ValkeyRefused) as error:
+                raise GateClosed("Valkey does not answer") from error
 
     def shard_of(self, account: str) -> Shard:
         return self._shards[shard_of(account, len(self._shards))]

@@ -15,7 +15,7 @@ local entry = redis.call('HMGET', KEYS[3], 'r', 'g', 'b', 's')
 local owner = entry[1]
 if not owner or owner == ARGV[1] then return take() end
 if entry[3] ~= ARGV[3] then return {'other'} end
-if entry[4] == 'done' then return {'done', owner, redis.call('HGET', KEYS[3], 'a') or ''} end
+if entry[4] == 'done' then return {'done', owner} end
 
 -- It runs, as long as its gateway lives. Leases also run out while the server is away: then its gateways first get a lease's
 -- time to come back.

@@ -9,7 +9,7 @@ import redis
 
 from gateway.limits import idempotency, scripts
 from gateway.limits.gate import Gate, GateClosed
-from gateway.limits.idempotency import Claim, Done
+from gateway.limits.idempotency import READ_AT_ONCE, Claim
 from gateway.limits.refusals import IdempotencyKeyInUse, IdempotencyKeyReused
 from tests.limits.house import ACCOUNT, a_gate, an_ask, event_of, serve
 
@@ -20,6 +20,7 @@ LEASE_MS = 400
 @pytest.fixture
 async def gate(url: str) -> AsyncIterator[Gate]:
     async with a_gate(url) as opened:
+        await until(lambda: opened._valkey.connected)
         yield opened
 
 
@@ -35,6 +36,11 @@ async def taken(gate: Gate, claim: Claim) -> Claim:
 async def kept(gate: Gate, claim: Claim, answer: bytes | None) -> None:
     gate.once.keep(claim, answer)
     await acknowledged(gate)
+
+
+async def done(gate: Gate, claim: Claim) -> tuple[str | None, bytes]:
+    """Who had the key, and what is kept of his call."""
+    return await gate.once.claim(claim, RUNNING_MS), await gate.once.answer(claim)
 
 
 async def acknowledged(gate: Gate) -> None:
@@ -54,7 +60,7 @@ async def test_the_first_runs_the_others_wait_and_then_have_its_answer(gate: Gat
     with pytest.raises(IdempotencyKeyInUse):
         await gate.once.claim(a_claim(gate), RUNNING_MS)
     await kept(gate, first, b"sealed")
-    assert await gate.once.claim(a_claim(gate), RUNNING_MS) == Done(first.request_id, b"sealed")
+    assert await done(gate, a_claim(gate)) == (first.request_id, b"sealed")
 
 
 async def test_a_gateways_first_call_in_a_shard_is_known_to_live(gate: Gate, peek: redis.Redis) -> None:
@@ -93,7 +99,7 @@ async def test_nobody_frees_or_fills_the_key_of_another(gate: Gate) -> None:
         await gate.once.claim(a_claim(gate), RUNNING_MS)
     await kept(gate, first, b"mine")
     gate.once.free(first)
-    assert await gate.once.claim(a_claim(gate), RUNNING_MS) == Done(first.request_id, b"mine")
+    assert await done(gate, a_claim(gate)) == (first.request_id, b"mine")
 
 
 async def test_an_answer_goes_when_its_time_is_over(gate: Gate) -> None:
@@ -111,7 +117,7 @@ async def test_a_call_that_never_ends_does_not_keep_its_key_for_ever(gate: Gate)
 async def test_an_answer_that_is_too_large_is_known_to_be_done(gate: Gate) -> None:
     first = await taken(gate, a_claim(gate))
     await kept(gate, first, None)
-    assert await gate.once.claim(a_claim(gate), RUNNING_MS) == Done(first.request_id, b"")
+    assert await done(gate, a_claim(gate)) == (first.request_id, b"")
     assert gate.once.unkept == 1
 
 
@@ -122,8 +128,7 @@ async def test_what_is_on_its_way_is_bounded(gate: Gate, monkeypatch: pytest.Mon
     gate.once.keep(claims[1], b"12345678")
     await acknowledged(gate)
     await kept(gate, claims[2], b"12345678")
-    answers = [await gate.once.claim(a_claim(gate, name), RUNNING_MS) for name in ("a", "b", "c")]
-    assert [done.answer for done in answers if done] == [b"12345678", b"", b"12345678"]
+    assert [await gate.once.answer(claim) for claim in claims] == [b"12345678", b"", b"12345678"]
 
 
 @pytest.mark.parametrize("limit", ["ANSWERS_MAX", "ANSWER_BYTES_MAX"])
@@ -204,7 +209,32 @@ async def test_a_frozen_gateway_that_wakes_is_not_admitted_with_a_key_that_was_t
             frozen.once.free(old)
             await kept(frozen, old, b"old")
         await kept(living, new, b"new")
-        assert await living.once.claim(a_claim(living), RUNNING_MS) == Done(new.request_id, b"new")
+        assert await done(living, a_claim(living)) == (new.request_id, b"new")
+
+
+async def test_a_gateway_that_dies_between_answer_and_settle_leaves_the_answer_and_takes_no_fare(
+    url: str, peek: redis.Redis
+) -> None:
+    async with a_gate(url, lease_ms=LEASE_MS) as living:
+        async with a_gate(url, lease_ms=LEASE_MS) as dying:
+            ask = an_ask()
+            claim = await taken(dying, a_claim(dying, request_id=ask.request_id))
+            await dying.admit(ask)
+            await kept(dying, claim, b"sealed")
+        await until(lambda: living.sweeper.swept == 1)
+        assert await done(living, a_claim(living)) == (ask.request_id, b"sealed")
+        events: Any = peek.xrange(living.once.shard_of(ACCOUNT).events)
+        assert [fields[b"v"] for _, fields in events] == [b"expired"]
+
+
+async def test_a_crowd_that_reads_large_answers_does_not_cost_others_the_connection(gate: Gate) -> None:
+    claim = await taken(gate, a_claim(gate))
+    await kept(gate, claim, bytes(2**16))
+    reading = [asyncio.create_task(gate.once.answer(claim)) for _ in range(100)]
+    await asyncio.sleep(0)
+    link: Any = gate._valkey._link
+    assert sum(b"HGET" in sent.packed[:20] for sent in link._pending) == READ_AT_ONCE
+    assert {len(answer) for answer in await asyncio.gather(*reading)} == {2**16}
 
 
 async def test_a_server_that_was_away_gives_its_gateways_time_to_come_back(url: str, peek: redis.Redis) -> None:
@@ -241,7 +271,7 @@ async def test_the_answer_is_there_before_the_settle_is_and_after_a_lost_connect
             scripts.ONCE_KEEP.sha,
             scripts.SETTLE.sha,
         ]
-        assert await gate.once.claim(a_claim(gate, str(cut)), RUNNING_MS) == Done(ask.request_id, b"sealed")
+        assert await done(gate, a_claim(gate, str(cut))) == (ask.request_id, b"sealed")
 
 
 def _address_of(peek: redis.Redis, gate: Gate) -> str:
