@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 from backends.classes import DEFAULT_CLASSES, Classes
@@ -169,12 +168,14 @@ class Queue:
     def _leased(self, answer: asyncio.Future[Any], pool: Pool) -> None:
         if not self._answered(answer, pool):
             return
-        waiting, peers = answer.result()
+        waiting, peers, lost = answer.result()
         pool.meets((self.gateway, *sorted({text(peer) for peer in peers} - {self.gateway})))
         if waiting:
             pool.contended_at = asyncio.get_running_loop().time()
             if pool.running:
                 self.listen(pool)
+        for request in map(text, lost):
+            self._granted(pool, request)
 
     def _swept(self, answer: asyncio.Future[Any], pool: Pool) -> None:
         if not self._answered(answer, pool):
@@ -182,13 +183,19 @@ class Queue:
         slots, waiters, cursor, ours = answer.result()
         self.counts["swept"] += slots + waiters
         pool.cursor = text(cursor)
-        self._release_strangers(pool, map(text, ours))
+        for request in map(text, ours):
+            self._release_stranger(pool, request)
 
-    def _release_strangers(self, pool: Pool, requests: Iterable[str]) -> None:
-        """Those that are ours by name and that nobody here waits for or runs: they left."""
-        for request in requests:
-            if request not in pool.waiting and request not in pool.running:
-                self.releaser.release(pool.name, request, unsure=False)
+    def _granted(self, pool: Pool, request: str) -> None:
+        if request in pool.waiting:
+            pool.waiting[request].wake()
+        else:
+            self._release_stranger(pool, request)
+
+    def _release_stranger(self, pool: Pool, request: str) -> None:
+        """Ours by name, and nobody here waits for it or runs it: it left."""
+        if request not in pool.waiting and request not in pool.running:
+            self.releaser.release(pool.name, request, unsure=False)
 
     async def _pop(self, pool: Pool) -> None:
         while pool.is_contended(asyncio.get_running_loop().time(), CONTENDED_SECONDS):
@@ -200,10 +207,8 @@ class Queue:
             for kind, request in (words.split(" ")[:2] for words in told):
                 if kind == "recall" and request in pool.running:
                     pool.running[request][0].recall()
-                elif kind == "grant" and request in pool.waiting:
-                    pool.waiting[request].wake()
                 elif kind == "grant":
-                    self._release_strangers(pool, [request])
+                    self._granted(pool, request)
 
 
 def text(word: bytes | str) -> str:

@@ -8,10 +8,12 @@ from typing import Any, Protocol, Self
 from backends.pool import Pool
 from backends.releasing import Releaser
 
-# A wake-up that got lost is found with the next question. The first comes sooner: who has stood for a moment may ask for the slot
-# of a lower class's call (order.lua).
+# A waiter asks again so often: for its place, and with the replicas of the moment. (A wake-up that got lost is found by the
+# gateway's beat.) The first time comes sooner: who has stood for a moment may have a lower class asked for a slot (order.lua).
 FIRST_POLL_SECONDS = 0.25
 POLL_SECONDS = 1.0
+# Of one gateway no more than so many a second ask, in one pool: beyond it each asks less often.
+POLLS_MAX = 256
 # A waiter that could not ask so many times in a row gives up; one lost answer is no reason to lose its place.
 UNANSWERED_MAX = 3
 # Beside admit, a pool that has just said no is not asked again for so long.
@@ -139,7 +141,7 @@ class Slot:
                 self._pool.waiting.pop(self.request, None)
                 return replica
             await self._wait(deadline, wait_seconds, poll)
-            poll = POLL_SECONDS
+            poll = POLL_SECONDS * max(1.0, len(self._pool.waiting) / POLLS_MAX)
 
     def wake(self) -> None:
         if self._woken is not None and not self._woken.done():

@@ -18,6 +18,14 @@ def redis_server() -> Iterator[ValkeyServer | None]:
         yield server
 
 
+@pytest.fixture
+def valkey(valkey_server: ValkeyServer) -> ValkeyServer:
+    """Valkey alone, empty: for what the other suites have shown to be the same on both."""
+    with redis.Redis.from_url(valkey_server.url) as client:
+        client.flushall()
+    return valkey_server
+
+
 @pytest.fixture(params=["valkey", "redis"])
 def server(request: pytest.FixtureRequest, valkey_server: ValkeyServer, redis_server: ValkeyServer | None) -> ValkeyServer:
     """An empty server that the test may stop and start, but must leave running."""

@@ -19,6 +19,7 @@ from tests.backends.queue.order import (
 
 GRACE_MS = CLAIM_MS = 2000
 CAPS_TTL_MS = 5000
+CLAIMED_BY_MS = 250
 
 
 @dataclass
@@ -65,6 +66,11 @@ class PoolModel:
     def lease(self, gateway: str, ttl: int) -> set[str]:
         self.leases[gateway] = self.now + ttl
         return {name for name in self.leases if self.alive(name)}
+
+    def unclaimed(self, gateway: str) -> set[str]:
+        """Grants whose wake-ups were lost."""
+        late = self.now - CLAIMED_BY_MS
+        return {r for r, held in self.slots.items() if held.gateway == gateway and not held.is_claimed and held.since <= late}
 
     def try_now(self, asked: Asked) -> str:
         if refused := self._refused(asked):

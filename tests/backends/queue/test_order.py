@@ -35,27 +35,27 @@ async def served_in_turn(
     return order
 
 
-async def test_a_higher_class_is_served_first_whoever_came_first(server: ValkeyServer) -> None:
-    async with gateway(server.url, "a") as a, gateway(server.url, "b") as b:
-        with looking(server.url) as client:
+async def test_a_higher_class_is_served_first_whoever_came_first(valkey: ValkeyServer) -> None:
+    async with gateway(valkey.url, "a") as a, gateway(valkey.url, "b") as b:
+        with looking(valkey.url) as client:
             asks = [(class_, class_, class_) for class_ in ("batch", "free", "pro", "premium", "enterprise")]
             assert await served_in_turn([a, b], asks, client) == ["enterprise", "premium", "pro", "free", "batch"]
 
 
-async def test_a_class_below_its_floor_has_its_turn(server: ValkeyServer) -> None:
-    async with gateway(server.url, "a") as a:
+async def test_a_class_below_its_floor_has_its_turn(valkey: ValkeyServer) -> None:
+    async with gateway(valkey.url, "a") as a:
         a.queue.classes = Classes.of({"free": ClassRules(floor_percent=34)})
-        with looking(server.url) as client:
+        with looking(valkey.url) as client:
             asks = [(f"free{n}", "free", "f") for n in range(2)] + [(f"pro{n}", "pro", "p") for n in range(6)]
             order = await served_in_turn([a], asks, client)
             assert order == ["pro0", "pro1", "pro2", "free0", "pro3", "pro4", "pro5", "free1"]
 
 
-async def test_a_reserved_slot_is_kept_for_the_class_and_those_above_it(server: ValkeyServer) -> None:
-    async with gateway(server.url, "a") as a:
+async def test_a_reserved_slot_is_kept_for_the_class_and_those_above_it(valkey: ValkeyServer) -> None:
+    async with gateway(valkey.url, "a") as a:
         a.queue.classes = Classes.of({"premium": ClassRules(reserved=1)})
         two = [("one", 2)]
-        with looking(server.url) as client, ExitStack() as stack:
+        with looking(valkey.url) as client, ExitStack() as stack:
             assert await stack.enter_context(a.queue.slot(POOL, "free1", "free")).try_now(two) == "one"
             assert await stack.enter_context(a.queue.slot(POOL, "free2", "free")).try_now(two) is None
             waiter = asyncio.create_task(stack.enter_context(a.queue.slot(POOL, "free3", "free")).take(two, 9, 9))
@@ -68,8 +68,8 @@ async def test_a_reserved_slot_is_kept_for_the_class_and_those_above_it(server: 
             await cancelled(waiter)
 
 
-async def test_a_pools_only_slot_is_kept_for_nobody(server: ValkeyServer) -> None:
-    async with gateway(server.url, "a") as a:
+async def test_a_pools_only_slot_is_kept_for_nobody(valkey: ValkeyServer) -> None:
+    async with gateway(valkey.url, "a") as a:
         a.queue.classes = Classes.of({"premium": ClassRules(reserved=2)})
         with a.queue.slot(POOL, "tries", "batch") as tries:
             assert await tries.try_now(ONE) == "one"
@@ -77,10 +77,10 @@ async def test_a_pools_only_slot_is_kept_for_nobody(server: ValkeyServer) -> Non
             assert await waits.take(ONE, 1, 1) == "one"
 
 
-async def test_the_account_that_caused_less_work_goes_first_whatever_it_had_asked(server: ValkeyServer) -> None:
+async def test_the_account_that_caused_less_work_goes_first_whatever_it_had_asked(valkey: ValkeyServer) -> None:
     """The heavy account's calls are found in the cache after all: it pays for what was computed."""
-    async with gateway(server.url, "a") as a:
-        with looking(server.url) as client:
+    async with gateway(valkey.url, "a") as a:
+        with looking(valkey.url) as client:
             with a.queue.slot(POOL, "r1", "pro", account="cached") as slot:
                 await slot.take(ONE, 1, 1)
                 slot.worked = 300
@@ -93,10 +93,10 @@ async def test_the_account_that_caused_less_work_goes_first_whatever_it_had_aske
             assert await served_in_turn([a], asks, client) == ["new0", "cached2", "cached3", "computed1"]
 
 
-async def test_idle_time_is_not_banked(server: ValkeyServer) -> None:
+async def test_idle_time_is_not_banked(valkey: ValkeyServer) -> None:
     """Who comes into the line goes on from the least of those in it: one turn, not all that it did not use."""
-    async with gateway(server.url, "a") as a:
-        with looking(server.url) as client:
+    async with gateway(valkey.url, "a") as a:
+        with looking(valkey.url) as client:
             with a.queue.slot(POOL, "r1", "pro", account="busy") as slot:
                 await slot.take(ONE, 1, 1)
                 slot.worked = 50_000
@@ -106,9 +106,9 @@ async def test_idle_time_is_not_banked(server: ValkeyServer) -> None:
             assert [name[:4] for name in order] == ["busy", "idle", "busy", "idle", "busy", "idle"]
 
 
-async def test_each_class_has_a_depth_of_its_own(server: ValkeyServer) -> None:
-    async with gateway(server.url, "a") as a:
-        with looking(server.url) as client, a.queue.slot(POOL, "holder") as holder:
+async def test_each_class_has_a_depth_of_its_own(valkey: ValkeyServer) -> None:
+    async with gateway(valkey.url, "a") as a:
+        with looking(valkey.url) as client, a.queue.slot(POOL, "holder") as holder:
             await holder.take(ONE, 1, 5)
             waiter = asyncio.create_task(hold(a, "free1", 0))
             await until(lambda: line(client) == ["free1"])
@@ -120,10 +120,10 @@ async def test_each_class_has_a_depth_of_its_own(server: ValkeyServer) -> None:
             await asyncio.gather(cancelled(waiter), cancelled(other))
 
 
-async def test_a_wait_that_would_be_too_long_is_refused_at_once(server: ValkeyServer) -> None:
-    async with gateway(server.url, "a") as a:
+async def test_a_wait_that_would_be_too_long_is_refused_at_once(valkey: ValkeyServer) -> None:
+    async with gateway(valkey.url, "a") as a:
         await hold(a, "sample", 0.4)  # so long does a call hold its slot here
-        with looking(server.url) as client, a.queue.slot(POOL, "holder") as holder:
+        with looking(valkey.url) as client, a.queue.slot(POOL, "holder") as holder:
             await holder.take(ONE, 1, 5)
             waiters = [asyncio.create_task(hold(a, f"r{number}", 0)) for number in range(4)]
             await until(lambda: len(line(client)) == 4)
@@ -139,10 +139,10 @@ async def test_a_wait_that_would_be_too_long_is_refused_at_once(server: ValkeySe
                 await cancelled(waiter)
 
 
-async def test_a_waiter_is_told_its_place_and_about_how_long(server: ValkeyServer) -> None:
-    async with gateway(server.url, "a") as a:
+async def test_a_waiter_is_told_its_place_and_about_how_long(valkey: ValkeyServer) -> None:
+    async with gateway(valkey.url, "a") as a:
         await hold(a, "sample", 0.3)
-        with looking(server.url) as client, a.queue.slot(POOL, "holder") as holder, ExitStack() as stack:
+        with looking(valkey.url) as client, a.queue.slot(POOL, "holder") as holder, ExitStack() as stack:
             await holder.take(ONE, 1, 5)
             waiters: list[tuple[Slot, asyncio.Task[str]]] = []
             for name, class_, account in (("r1", "free", "x"), ("r2", "free", "x"), ("r3", "free", "y"), ("r4", "pro", "z")):
@@ -156,9 +156,9 @@ async def test_a_waiter_is_told_its_place_and_about_how_long(server: ValkeyServe
                 await cancelled(task)
 
 
-async def test_a_hang_up_leaves_the_line_within_a_fifth_of_a_second(server: ValkeyServer) -> None:
-    async with gateway(server.url, "a") as a:
-        with looking(server.url) as client, a.queue.slot(POOL, "holder") as holder:
+async def test_a_hang_up_leaves_the_line_within_a_fifth_of_a_second(valkey: ValkeyServer) -> None:
+    async with gateway(valkey.url, "a") as a:
+        with looking(valkey.url) as client, a.queue.slot(POOL, "holder") as holder:
             await holder.take(ONE, 1, 5)
             waiter = asyncio.create_task(hold(a, "waiter", 0))
             await until(lambda: line(client) == ["waiter"])
@@ -166,7 +166,7 @@ async def test_a_hang_up_leaves_the_line_within_a_fifth_of_a_second(server: Valk
             assert await until(lambda: not line(client), 1) < 0.2
 
 
-async def test_one_account_with_twenty_times_the_work_gets_no_more_than_the_nine_others(server: ValkeyServer) -> None:
+async def test_one_account_with_twenty_times_the_work_gets_no_more_than_the_nine_others(valkey: ValkeyServer) -> None:
     """Shares of the accounts that wait all the time, by the work that was served; sizes are heavy-tailed."""
     dice = random.Random(7)
     served: Counter[str] = Counter()
@@ -188,7 +188,7 @@ async def test_one_account_with_twenty_times_the_work_gets_no_more_than_the_nine
             with contextlib.suppress(QueueUnavailable):  # a machine that stalls for 100 ms
                 await one(owner, account, f"{name}.{number}", end)
 
-    async with gateway(server.url, "a") as a, gateway(server.url, "b") as b:
+    async with gateway(valkey.url, "a") as a, gateway(valkey.url, "b") as b:
         end = asyncio.get_running_loop().time() + 5
         light = (backlog((a, b)[n % 2], f"light{n % 9}", f"l{n}", end) for n in range(27))
         await asyncio.gather(*light, *(backlog((a, b)[n % 2], "heavy", f"h{n}", end) for n in range(60)))

@@ -73,9 +73,10 @@ class Driver:
         self.model.now += ms
 
     def lease(self, gateway: str) -> None:
-        waiting, living = self.run("lease", try_keys(POOL), [gateway, 5000])
+        waiting, living, lost = self.run("lease", try_keys(POOL), [gateway, 5000])
         assert waiting == len(self.model.line)
         assert set(living) == self.model.lease(gateway, 5000)
+        assert set(lost) == self.model.unclaimed(gateway)
 
     def asked(self, request: str, gateway: str, preference: list[tuple[str, int]]) -> Asked:
         number = REQUESTS.index(request)
