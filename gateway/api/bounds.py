@@ -19,7 +19,7 @@ _LEGACY = MappingProxyType({"functions": "tools", "function_call": "tool_choice"
 
 
 def check(body: Body) -> None:
-    """Of a chat or a text completion. Raises: Refusal (400)."""
+    """Raises: Refusal (400)."""
     for field in ("top_logprobs", "prompt_logprobs", "logprobs"):
         value = body.get(field)
         if value is not None and not (field == "logprobs" and isinstance(value, bool)):
@@ -30,7 +30,8 @@ def check(body: Body) -> None:
     for field in _LISTS:
         if body.get(field) is not None and not (isinstance(body[field], list) and len(body[field]) <= LIST_MAX):
             raise _wrong(field, f"a list of at most {LIST_MAX}")
-    _check_stop(body.get("stop"))
+    _check_stop("stop", body.get("stop"))
+    _check_stop("stop_sequences", body.get("stop_sequences"))
     for field, instead in _LEGACY.items():
         if body.get(field) not in (None, [], "none"):
             raise Refusal(400, f"{field} is not supported; send {instead} instead.", param=field, code="unsupported_parameter")
@@ -41,13 +42,13 @@ def _check_count(field: str, value: object) -> None:
         raise _wrong(field, f"a whole number from 0 to {LOGPROBS_MAX}")
 
 
-def _check_stop(stop: object) -> None:
+def _check_stop(field: str, stop: object) -> None:
     if stop is None or (isinstance(stop, str) and len(stop) <= STOP_BYTES_MAX):
         return
     if not isinstance(stop, list) or len(stop) > STOPS_MAX or not all(isinstance(word, str) for word in stop):
-        raise _wrong("stop", f"a string or a list of at most {STOPS_MAX} strings")
+        raise _wrong(field, f"a string or a list of at most {STOPS_MAX} strings")
     if sum(map(len, stop)) > STOP_BYTES_MAX:
-        raise _wrong("stop", f"at most {STOP_BYTES_MAX} characters in all")
+        raise _wrong(field, f"at most {STOP_BYTES_MAX} characters in all")
 
 
 def _wrong(field: str, must_be: str) -> Refusal:

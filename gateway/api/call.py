@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from gateway.api import bounds
 from gateway.api.endpoint import Endpoint
 from gateway.api.images import Addressed
 from gateway.errors import Refusal
@@ -45,6 +46,7 @@ def read_call(endpoint: Endpoint, body: dict[str, Any], body_bytes: int) -> Call
     if stream and not endpoint.streams:
         raise Refusal(400, f"{endpoint.path} does not stream; remove stream.", param="stream", code="invalid_value")
     asked = endpoint.ask(body)
+    bounds.check(body)
     return Call(
         endpoint=endpoint,
         body=body,

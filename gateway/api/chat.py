@@ -3,7 +3,7 @@
 from typing import Any
 
 from backends.fleet import Replica
-from gateway.api import bounds, constraints
+from gateway.api import constraints
 from gateway.api.chat_messages import plain
 from gateway.api.chunks import CHUNKS
 from gateway.api.endpoint import Asked, Endpoint
@@ -21,7 +21,7 @@ ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function
 def _messages(body: dict[str, Any]) -> Asked:
     if is_misplaced(body):
         rewrite(body)
-    _check(body)
+    constraints.check(body)
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise Refusal(400, "messages must be a list of at least one message.", param="messages", code="invalid_value")
@@ -68,7 +68,7 @@ def _wrong(index: int, field: str, must_be: str) -> Refusal:
 
 def _prompt(body: dict[str, Any]) -> Asked:
     """A string, a list of strings, a list of token ids, or a list of such lists (OpenAI's four shapes)."""
-    _check(body)
+    constraints.check(body)
     prompt = body.get("prompt")
     if isinstance(prompt, str):
         return Asked(1)
@@ -85,11 +85,6 @@ def _prompt(body: dict[str, Any]) -> Asked:
         param="prompt",
         code="invalid_value",
     )
-
-
-def _check(body: dict[str, Any]) -> None:
-    bounds.check(body)
-    constraints.check(body)
 
 
 def _media_bytes(body: dict[str, Any]) -> int:

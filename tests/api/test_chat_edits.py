@@ -181,7 +181,7 @@ def test_an_unknown_service_tier_is_refused(tier: Any) -> None:
 def test_parameters_out_of_proportion_are_refused_by_name(fields: dict[str, Any]) -> None:
     for endpoint, body in ((CHAT, {"messages": HELLO}), (COMPLETIONS, {"prompt": "x"})):
         with pytest.raises(Refusal) as caught:
-            endpoint.ask({**body, **fields})
+            read_call(endpoint, {"model": "m", **body, **fields}, 100)
         assert (caught.value.status, caught.value.param) == (400, next(iter(fields)))
 
 
