@@ -218,6 +218,40 @@ def test_an_answer_that_does_not_end_well_is_broken(last: bytes, begun: bool) ->
     assert "a prompt" not in str(broke.value)
 
 
+@pytest.mark.parametrize(
+    "last",
+    [
+        frame("response.failed", response=answer("failed")),
+        frame("error", code="x", message="a prompt"),
+        b'data: {"error":{"message":"a prompt","code":500}}\n\n',
+    ],
+)
+def test_no_error_of_an_engine_reaches_the_client_in_its_words(last: bytes) -> None:
+    reader = EVENTS.reader(question())
+    reader.feed(CREATED + TEXTS[0])
+    with pytest.raises(StreamBroke):
+        reader.feed(last)
+
+
+@pytest.mark.parametrize("status", ["completed", "incomplete"])
+@pytest.mark.parametrize("output", [[MESSAGE], None])
+def test_an_end_that_comes_by_itself_is_one_and_nothing_follows_it(status: str, output: Any) -> None:
+    reader = EVENTS.reader(question())
+    reader.feed(CREATED + TEXTS[0])
+    end = frame(f"response.{status}", response=answer(status, output=output, usage=USAGE), sequence_number=5)
+    assert reader.feed(end) == end
+    assert reader.feed(delta("more", 6)) == b""
+    assert reader.end() == b""
+    assert reader.usage == Usage(7, 3, 2)
+
+
+def test_each_delta_stands_for_a_token_where_no_count_came() -> None:
+    reader = EVENTS.reader(question())
+    for piece in (CREATED + ADDED, delta("a", 2), delta("b", 3) + delta("c", 4)):
+        reader.feed(piece)
+    assert (reader.frames, reader.usage) == (3, None)
+
+
 @pytest.mark.parametrize("recording", [one for one in RECORDED if one.case in BROKEN], ids=str_of)
 def test_a_recorded_stream_that_broke_is_broken(recording: Recording) -> None:
     with pytest.raises(StreamBroke):
@@ -269,7 +303,8 @@ def test_silence_is_a_comment_before_output_and_a_repeated_event_after_it() -> N
 
 def test_an_answer_that_ran_out_of_time_ends_as_incomplete_with_what_was_finished() -> None:
     reader = EVENTS.reader(question())
-    reader.feed(CREATED + ADDED + TEXTS[0] + ITEM_DONE + delta("more", 5))
+    for piece in (CREATED + ADDED + TEXTS[0], ITEM_DONE, delta("more", 5)):
+        reader.feed(piece)
     (event,) = events(reader.last_words())
     assert event["type"] == "response.incomplete"
     assert event["sequence_number"] == 6
@@ -296,7 +331,8 @@ def test_a_whole_answer_is_empty_without_an_item_that_says_something(output: lis
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{", orjson.dumps({"error": {"message": "x"}}), orjson.dumps(answer("failed")), b'{"output":5}']
+    "body",
+    [b"", b"[]", b"{", orjson.dumps({"error": {"message": "x"}}), orjson.dumps(answer("failed")), b'{"status":"completed"}'],
 )
 def test_a_whole_body_that_is_no_answer_is_broken(body: bytes) -> None:
     with pytest.raises(StreamBroke):
