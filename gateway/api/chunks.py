@@ -136,7 +136,7 @@ class ChunkReader:
     _first: dict[str, Any] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
     _finished: set[int] = field(default_factory=set)
-    _usage_owed: dict[str, Any] | None = None
+    _usage_owed: bytes = b""
 
     def feed(self, data: bytes) -> bytes:
         """Raises: StreamBroke on an error frame or on a frame over the limit."""
@@ -161,7 +161,7 @@ class ChunkReader:
         if not self.is_finished:
             raise StreamBroke("the engine ended the stream without finishing it")
         self.is_done = True
-        return DONE if self._usage_owed is None else self._chunk(choices=[], usage=self._usage_owed) + DONE
+        return self._usage_owed + DONE
 
     def last_words(self) -> bytes:
         """Frames that finish every open choice with "length", shaped like the engine's own chunks."""
@@ -223,10 +223,10 @@ class ChunkReader:
             usage = None
         if not choices:
             # Clients look into the first choice of every chunk: one without any is the usage chunk that was asked for, or none.
-            if usage is None or not self.wants_usage:
-                return b""
-            self._usage_owed = None
-            return frame
+            # llama.cpp sends one after each choice: the last of them is sent at the end.
+            if usage is not None and self.wants_usage:
+                self._usage_owed = frame
+            return b""
         self.frames += 1
         self._first = self._first or chunk
         is_mended = False
@@ -234,7 +234,7 @@ class ChunkReader:
             is_mended |= self._note(choice, at)
         if usage is not None:
             del chunk["usage"]
-            self._usage_owed = usage if self.wants_usage else None
+            self._usage_owed = self._chunk(choices=[], usage=usage) if self.wants_usage else b""
         elif not is_mended:
             return _as_data(frame)
         return b"data: " + orjson.dumps(chunk) + b"\n\n"

@@ -15,18 +15,21 @@ from gateway.api.dialect import Question
 from gateway.api.sse import FRAME_LIMIT_BYTES, Frames, StreamBroke, split
 from tests.recordings.recording import cases, recorded
 
-KINDS = ("vllm", "llamacpp")
-OF_CHUNKS = ("chat-", "completions-", "reasoning-chat")
-STREAMED = [
-    (kind, case)
-    for kind in KINDS
-    for case in cases(kind)
-    if case.startswith(OF_CHUNKS) and case.endswith("-stream") and "broken" not in case and "too-long" not in case
+# Folders of recordings, and the kind of the engine that they are from.
+KINDS = {"vllm": "vllm", "llamacpp": "llamacpp", "llamacpp-tools": "llamacpp"}
+OF_CHUNKS = ("chat-", "completions-", "reasoning-chat", "begun-chat")
+STREAMS = [
+    (folder, case)
+    for folder in KINDS
+    for case in cases(folder)
+    if case.startswith(OF_CHUNKS) and recorded(folder, case).answer.is_stream
 ]
+BROKEN = [found for found in STREAMS if b'"error"' in recorded(*found).answer.body]
+STREAMED = [found for found in STREAMS if found not in BROKEN]
 
 
-def reader_for(kind: str, body: Mapping[str, Any] = MappingProxyType({}), *, wants_usage: bool = True) -> ChunkReader:
-    return CHUNKS.reader(Question(body, wants_usage, ENGINE_KINDS[kind]))
+def reader_for(folder: str, body: Mapping[str, Any] = MappingProxyType({}), *, wants_usage: bool = True) -> ChunkReader:
+    return CHUNKS.reader(Question(body, wants_usage, ENGINE_KINDS[KINDS[folder]]))
 
 
 def read(reader: ChunkReader, pieces: Iterable[bytes]) -> bytes:
@@ -55,21 +58,32 @@ def test_a_recorded_stream_passes_as_it_came_less_the_edits_of_the_table(kind: s
         assert ours == theirs if edited is None else parsed(ours) == edited
 
 
+@pytest.mark.parametrize(("folder", "case"), BROKEN)
+def test_a_recorded_stream_that_broke_is_no_answer(folder: str, case: str) -> None:
+    """An engine killed in the middle, and output that its own parser could not read."""
+    with pytest.raises(StreamBroke, match="an error instead of output"):
+        replayed(folder, case)
+
+
 def by_the_table(frames: list[bytes]) -> Iterator[tuple[bytes, Any]]:
     """Each frame that is to come, and what becomes of it (None: it comes as it was)."""
-    seen, called, owed = set[int](), set[tuple[int, int]](), None
+    seen, called = set[int](), set[tuple[int, int]]()
+    owed: tuple[bytes, Any] | None = None
     shape = {name: value for name, value in parsed(frames[0]).items() if name != "choices"}
     for frame in frames:
         if frame == DONE:
             if owed is not None:
-                yield b"", {**shape, "choices": [], "usage": owed}
+                yield owed
             yield frame, None
             continue
         chunk, before = parsed(frame), parsed(frame)
+        if not chunk["choices"]:
+            owed = frame, None
+            continue
         for choice in chunk["choices"]:
             _edit(choice, seen, called)
-        if chunk["choices"] and "usage" in chunk:
-            owed = chunk.pop("usage")
+        if "usage" in chunk:
+            owed = b"", {**shape, "choices": [], "usage": chunk.pop("usage")}
         yield frame, None if chunk == before else chunk
 
 
@@ -92,7 +106,7 @@ def _edit(choice: Any, seen: set[int], called: set[tuple[int, int]]) -> None:
 @given(data=st.data())
 @settings(max_examples=25)
 def test_however_a_recording_is_cut_the_same_bytes_come_out(kind: str, data: st.DataObject) -> None:
-    found = recorded(kind, data.draw(st.sampled_from([case for engine, case in STREAMED if engine == kind])))
+    found = recorded(kind, data.draw(st.sampled_from([case for folder, case in STREAMED if folder == kind])))
     body, asked = found.answer.body, found.call.body
     cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=40)))
     pieces = [body[start:end] for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True)]
@@ -126,7 +140,7 @@ def test_whole_answers_pass_as_they_came_but_for_what_is_broken(kind: str) -> No
         found = recorded(kind, case)
         if not case.startswith(OF_CHUNKS) or found.answer.status != 200 or found.answer.is_stream:
             continue
-        told = CHUNKS.whole(found.answer.body, Question(found.call.body, False, ENGINE_KINDS[kind]))
+        told = CHUNKS.whole(found.answer.body, Question(found.call.body, False, ENGINE_KINDS[KINDS[kind]]))
         if told.body is not None:
             before, after = (json.loads(body)["choices"][0] for body in (found.answer.body, told.body))
             edited[case] = _differences(before, after) | _differences(before["message"], after["message"]) - {"message"}
