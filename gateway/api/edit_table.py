@@ -168,7 +168,18 @@ MESSAGES = (
         "it changes with every request, and no engine's prefix cache would ever hit",
         "message_edits._drop_billing_line",
     ),
-    Edit("documents of text", "text", "engines know none", "message_edits._write_documents_out"),
+    Edit(
+        "documents of text; others",
+        "their text; refused with 400",
+        "engines know no documents, and none that can read a file",
+        "message_edits._write_documents_out",
+    ),
+    Edit(
+        "tools without `input_schema` (`web_search_20250305`, ...)",
+        "refused with 400",
+        "Anthropic's servers run them, or its models were taught them: here they would be made up",
+        "messages._check_tools",
+    ),
     Edit(
         "system messages among the others",
         "join `system`",
@@ -176,7 +187,13 @@ MESSAGES = (
         "message_edits._fold_system",
         ("llamacpp", "sglang"),
     ),
-    Edit("a budget for thinking", "`adaptive`", "refused without a parser for it", "message_edits.edit", VLLM),
+    Edit(
+        "`thinking` of another type than `adaptive` and `disabled`",
+        "`adaptive`, without its budget",
+        "it refuses them unless it was started with a parser of thoughts, streams after their 200",
+        "message_edits.edit",
+        VLLM,
+    ),
     Edit(
         "`tool_choice` of none or of one tool",
         "leaves the others out of `tools`",
@@ -256,6 +273,13 @@ EVENTS = (
         "message_repairs.mended",
         LLAMACPP,
     ),
+    Edit(
+        "an event of `/v1/messages` without its `event:` line",
+        "named as its `type` says",
+        "SDKs drop it without a word",
+        "message_events.MessageReader",
+    ),
+    Edit("503 `server_is_overloaded` of `/v1/messages`", "529", "Anthropic's own status for it", "message_errors.OVERLOADED"),
     Edit("vectors in the other format than was asked for", "converted", "older clients read them wrong", "embeddings.Vectors"),
     Edit("rankings beyond `top_n`, or unsorted", "cut, sorted", "engines differ", "rerank.Ranking"),
 )

@@ -11,8 +11,10 @@ from gateway.api.message_content import Block, Content, text_of
 _BILLING_LINE = re.compile(r"x-anthropic-billing-header:(?: *[\w-]+=[^;\n]*(?:;|(?=\n)|\Z))* *\n?")
 # Kinds that take system messages where they stand, as Claude Code sends them; the others refuse them, or their templates may.
 TAKES_SYSTEM_MESSAGES = frozenset({"vllm"})
-# Kinds that refuse a budget for thinking unless they were started with a parser for it.
-REFUSES_THINKING_BUDGET = frozenset({"vllm"})
+# Kinds that refuse ways to think which they don't know, and a budget for it (some inside a stream that has begun) unless they
+# were started with a parser of thoughts.
+PARTICULAR_OF_THINKING = frozenset({"vllm"})
+THINKING = ("adaptive", "disabled")
 # Kinds that do not heed a tool_choice of "none", and take one of "tool" for "any".
 IGNORES_TOOL_CHOICE = frozenset({"llamacpp"})
 
@@ -24,7 +26,7 @@ def edit(body: dict[str, Any], replica: Replica, stream: bool) -> None:
     if kind not in TAKES_SYSTEM_MESSAGES:
         _fold_system(body)
     _write_documents_out(body)
-    if kind in REFUSES_THINKING_BUDGET and (body.get("thinking") or {}).get("type") == "enabled":
+    if kind in PARTICULAR_OF_THINKING and body.get("thinking") and body["thinking"].get("type") not in THINKING:
         body["thinking"] = {"type": "adaptive"}
     if kind in IGNORES_TOOL_CHOICE:
         _choose_tools(body)

@@ -139,6 +139,15 @@ def test_a_coding_agents_request_reaches_vllm_less_what_the_table_names() -> Non
     assert sent(CODING_AGENT) == {**CODING_AGENT, "model": "e", "system": system, "thinking": {"type": "adaptive"}}
 
 
+@pytest.mark.parametrize("kind", ["enabled", "between_tools"])
+def test_thinking_that_vllm_may_refuse_is_left_to_the_model(kind: str) -> None:
+    body = asked(thinking={"type": kind, "budget_tokens": 1024})
+    assert sent(body)["thinking"] == {"type": "adaptive"}
+    assert sent(body, "llamacpp")["thinking"] == body["thinking"]
+    for known in ({"type": "adaptive", "display": "omitted"}, {"type": "disabled"}):
+        assert sent(asked(thinking=known))["thinking"] == known
+
+
 def test_other_engines_get_its_system_messages_in_the_system_prompt() -> None:
     got = sent(CODING_AGENT, "sglang")
     assert got["system"] == "You are a coding agent.\n\nBe brief."
