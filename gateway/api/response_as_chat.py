@@ -82,7 +82,7 @@ def _content(content: object) -> object:
 
 def _part(part: Any) -> Any:
     kind = part.get("type") if isinstance(part, dict) else None
-    if kind in _TEXTS:
+    if isinstance(kind, str) and kind in _TEXTS:
         return {"type": "text", "text": part.get("text")}
     if kind == "input_image":
         return {"type": "image_url", "image_url": {"url": part.get("image_url"), "detail": part.get("detail") or "auto"}}
@@ -90,7 +90,9 @@ def _part(part: Any) -> Any:
 
 
 def _settings(body: Body) -> Iterator[tuple[str, Any]]:
-    tools = [_tool(tool) for tool in body.get("tools") or () if isinstance(tool, dict) and tool.get("type") == "function"]
+    given = body.get("tools")
+    held = given if isinstance(given, list) else ()
+    tools = [_tool(tool) for tool in held if isinstance(tool, dict) and tool.get("type") == "function"]
     choice, text, reasoning = body.get("tool_choice"), body.get("text"), body.get("reasoning")
     if tools:
         yield "tools", tools

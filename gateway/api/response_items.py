@@ -73,7 +73,7 @@ def _shaped(item: Item, engine: EngineKind) -> Item | None:
     if kind == "reasoning":
         return _readable(item, engine)
     if kind == "function_call" and item.get("namespace") and not knows_namespaces(engine):
-        named = {**item, "name": flat_name(item["namespace"], item["name"])}
+        named = {**item, "name": flat_name(item["namespace"], item.get("name"))}
         del named["namespace"]
         return named
     return item if knows_custom(engine) else _as_function(item)
@@ -85,10 +85,10 @@ def _readable(item: Item, engine: EngineKind) -> Item | None:
     content, summary = item.get("content"), item.get("summary")
     if content:
         return shaped
-    if not summary:
+    if not summary or not isinstance(summary, list):
         return None
     if engine.name in _NEED_REASONING_CONTENT:
-        shaped["content"] = [{**part, "type": "reasoning_text"} for part in summary]
+        shaped["content"] = [{**part, "type": "reasoning_text"} for part in summary if isinstance(part, dict)]
     return shaped
 
 

@@ -21,8 +21,8 @@ Names = Mapping[str, tuple[str, str]]
 def check(body: dict[str, Any]) -> None:
     """Raises: Refusal (400) for what is no tool, and for a choice that none of the tools which are left can meet."""
     tools = body.get("tools")
-    if tools is not None and not (isinstance(tools, list) and all(isinstance(tool, dict) for tool in tools)):
-        raise Refusal(400, "tools must be a list of objects.", param="tools", code="invalid_value")
+    if tools is not None and not (isinstance(tools, list) and all(_is_tool(tool) for tool in tools)):
+        raise Refusal(400, "tools must be a list of objects with a type.", param="tools", code="invalid_value")
     choice = body.get("tool_choice")
     wanted = choice.get("type") if isinstance(choice, dict) else None
     if wanted is not None and wanted not in ("function", "custom", "allowed_tools"):
@@ -62,12 +62,12 @@ def names_to_mend(body: Mapping[str, Any], engine: EngineKind) -> Names:
     return {
         _flat(tool, function): (tool["name"], function["name"])
         for tool in body.get("tools") or ()
-        if tool.get("type") == "namespace"
+        if tool["type"] == "namespace"
         for function in _functions(tool)
     }
 
 
-def flat_name(namespace: str, name: str) -> str:
+def flat_name(namespace: object, name: object) -> str:
     return f"{namespace}{_BETWEEN}{name}"
 
 
@@ -88,8 +88,12 @@ def mend_name(item: dict[str, Any], names: Names) -> bool:
     return True
 
 
+def _is_tool(tool: object) -> bool:
+    return isinstance(tool, dict) and isinstance(tool.get("type"), str)
+
+
 def _kept(tools: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [tool for tool in tools if tool.get("type") in _CLIENT_SIDE]
+    return [tool for tool in tools if tool["type"] in _CLIENT_SIDE]
 
 
 def _unwrapped(namespace: dict[str, Any]) -> list[dict[str, Any]]:

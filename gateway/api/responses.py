@@ -35,6 +35,9 @@ def not_stored(path: str) -> Refusal:
 def _ask(body: Body) -> Asked:
     refuse_stored(body)
     response_tools.check(body)
+    included = body.get("include")
+    if included is not None and not (isinstance(included, list) and all(isinstance(name, str) for name in included)):
+        raise _wrong("include", "a list of strings")
     given = body.get("input")
     if isinstance(given, str) and given:
         return Asked(prompts=1)
