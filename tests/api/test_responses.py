@@ -159,7 +159,12 @@ def test_a_choice_that_no_tool_can_meet_is_refused(choice: Any) -> None:
     assert refused(tools=[{"type": "web_search"}], tool_choice=choice).code == "tool_not_served"
 
 
-@pytest.mark.parametrize("tools", ["x", ["x"], {"type": "function"}])
+@pytest.mark.parametrize("include", ["x", 5, [5], {"a": 1}])
+def test_include_is_a_list_of_strings(include: Any) -> None:
+    assert refused(include=include).param == "include"
+
+
+@pytest.mark.parametrize("tools", ["x", ["x"], {"type": "function"}, [{}], [{"type": []}]])
 def test_tools_are_a_list_of_objects(tools: Any) -> None:
     assert refused(tools=tools).param == "tools"
 
