@@ -61,6 +61,10 @@ def sent(
         (asked([{"type": "image", "source": {"type": "base64"}}]), "messages.0.content.0.source"),
         (asked([{"type": "image", "source": {"type": "url", "url": "file:///etc/passwd"}}]), "messages.0.content.0.source"),
         (asked([{"type": "image", "source": {"type": "other", "url": "http://10.0.0.1/"}}]), "messages.0.content.0.source"),
+        (
+            asked([{"type": "image", "source": {"type": "other", "url": "data:image/png;base64,AAAA"}}]),
+            "messages.0.content.0.source",
+        ),
         (asked([{"type": "image", "source": {"type": "file", "file_id": "f"}}]), "messages.0.content.0.source"),
         (
             asked([{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "image", "source": {"type": "other"}}]}]),
