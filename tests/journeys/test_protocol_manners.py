@@ -217,6 +217,16 @@ def test_http_1_0_gets_a_stream_without_chunks(shared: Town) -> None:
     assert [frame["object"] for frame in frames] == ["chat.completion.chunk"] * len(frames)
 
 
+def test_eight_megabytes_are_taken_and_a_body_beyond_the_limit_is_413_in_the_envelope(shared: Town) -> None:
+    """llm-gateway#2126: 404 above 1 MB; agentgateway#2715, one-api#1016: no words; openai-python#3551: data URLs over 64 KB."""
+    gateway, customer = shared.gateway(), shared.key()
+    body = chat(messages=[{"role": "user", "content": "data:" + "A" * 8_000_000}])
+    assert httpx2.post(gateway.url + CHAT, content=body, headers=customer.headers, timeout=20).status_code == 200
+    answer = talk(gateway, head(customer, "content-length: 40000000"))
+    assert status_of(answer) == 413
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "request_too_large"
+
+
 def test_openais_headers_are_told_and_taken(shared: Town) -> None:
     gateway, customer = shared.gateway(), shared.key()
     sent = {**customer.headers, "openai-organization": "org-of-yours", "openai-project": "proj", "openai-beta": "x"}
