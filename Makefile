@@ -50,7 +50,7 @@ test-clients: clients ## every client of another language against a gateway
 
 test-engine: install-dev ## the suite with the real vLLM on this CPU, which is installed beside the project once (2.4 GB)
 	@$(BIN)/python -m tests.engine.install
-	@$(BIN)/python -m pytest -m engine --timeout 300 tests/engine
+	@$(BIN)/python -m pytest -m engine --timeout 900 tests/engine
 
 check: install-dev ## lint, format, types, arrows, house rules
 	@$(BIN)/ruff check .

@@ -10,16 +10,17 @@ HEADERS = {"content-type": "application/json", "accept": "*/*", "anthropic-versi
 LEFT_OUT = frozenset({"date", "keep-alive", "connection", "content-length", "transfer-encoding"})
 
 
-def ask(url: str, call: Call, *, timeout_seconds: float = 120.0) -> Answer:
-    """`url` is the engine's, without a path. An answer that is cut off has the bytes until then."""
+def ask(url: str, call: Call, *, token: str | None = None, timeout_seconds: float = 120.0) -> Answer:
+    """`url` is the engine's, without a path; `token` a gateway's key. An answer that is cut off has the bytes until then."""
+    headers = HEADERS if token is None else {**HEADERS, "authorization": f"Bearer {token}"}
     where = urlsplit(url)
     connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=timeout_seconds)
     try:
-        connection.request(call.method, call.path, call.encoded(), HEADERS)
+        connection.request(call.method, call.path, call.encoded(), headers)
         response = connection.getresponse()
         pieces = _pieces(response)
-        headers = {name.lower(): value for name, value in response.getheaders() if name.lower() not in LEFT_OUT}
-        return Answer(response.status, headers, b"".join(pieces), [len(piece) for piece in pieces])
+        kept = {name.lower(): value for name, value in response.getheaders() if name.lower() not in LEFT_OUT}
+        return Answer(response.status, kept, b"".join(pieces), [len(piece) for piece in pieces])
     finally:
         connection.close()
 
