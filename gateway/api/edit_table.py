@@ -153,12 +153,23 @@ RESPONSES = (
     ),
     Edit("a grammar of a custom tool", "told to the model in words", "it refuses one", "response_tools._as_free_text", VLLM),
     Edit(
-        "namespaces, custom tools and their calls; `text.format`",
-        "functions, with the namespace in the name; `response_format`",
-        "it knows functions alone, and heeds only chat's field",
+        "namespaces of functions",
+        "functions, with the namespace in the name; calls get both back",
+        "it knows functions alone",
         "response_tools.for_engine",
-        LLAMACPP,
+        ("llamacpp", "sglang"),
     ),
+    Edit(
+        "custom tools; their earlier calls and outputs",
+        "left out; functions'",
+        "it knows functions alone",
+        "response_items._as_function",
+        ("llamacpp", "sglang"),
+    ),
+    Edit(
+        "reasoning with a summary alone", "the summary is its content", "it reads no other", "response_items._readable", LLAMACPP
+    ),
+    Edit("`text.format`", "`response_format`", "it heeds only chat's field", "response_items._move_format", LLAMACPP),
 )
 
 MESSAGES = (
