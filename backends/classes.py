@@ -14,7 +14,8 @@ class ClassRules:
     """What one class may do in each pool.
 
     `floor_percent`: of the grants, while it has waiters and runs less than that share. `reserved`: slots that no lower class
-    takes. `share_percent`: the most it may run while a class above waits. `depth`, `wait_seconds`: how many may wait, how long.
+    takes. `share_percent`: the most that it and those below run together while a class above waits. `depth`, `wait_seconds`: how
+    many may wait, and how long.
     """
 
     floor_percent: int = 0

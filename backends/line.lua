@@ -78,9 +78,8 @@ local function stand_in_line(request, call)
   end
 end
 
-local function head_of(flow)
-  local first = redis.call('ZRANGEBYLEX', INDEX, '[f' .. flow .. ' ', '(f' .. flow .. '!', 'LIMIT', 0, 1)[1]
-  return first and string.match(first, '(%S+)$')
+local function heads_of(flow, many)
+  return redis.call('ZRANGEBYLEX', INDEX, '[f' .. flow .. ' ', '(f' .. flow .. '!', 'LIMIT', 0, many)
 end
 
 local function leave_line(request, call)
@@ -90,7 +89,7 @@ local function leave_line(request, call)
     redis.call('ZREM', INDEX, entry('h' .. call.class, call.arrival, request))
   else
     redis.call('ZREM', INDEX, entry('f' .. flow_of(call), call.arrival, request))
-    if not head_of(flow_of(call)) then redis.call('ZREM', FLOWS, flow_of(call)) end
+    if #heads_of(flow_of(call), 1) == 0 then redis.call('ZREM', FLOWS, flow_of(call)) end
   end
 end
 

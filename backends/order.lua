@@ -1,6 +1,7 @@
 -- Who is next: class by rank, but a class below its floor has its turn; then the account with least recent work; of near-equals
 -- the one that waited long, then the one whose prefix is warm, then the one that came first.
-local SCAN = 32             -- waiters looked at in one go: those at the head may be waiting for other replicas
+local SCAN = 32             -- waiters of a class looked at in one go: those at the head may be waiting for other replicas
+local DEEP = 8              -- of one account at most so many
 local NEAR = 8              -- accounts compared with the least
 local NEAR_SHARE = 1.1      -- near-equal: at most a tenth more recent work,
 local NEAR_TOKENS = 256     -- or so many tokens more
@@ -38,6 +39,11 @@ local function rooms()
 end
 
 local function running(class) return count('x' .. class) + count('i' .. class) end
+local function running_from(class)
+  local sum = 0
+  for lower = class, LOWEST do sum = sum + running(lower) end
+  return sum
+end
 
 -- The replica that the waiter may have now: its first with room, when more is free to it than is kept for classes above.
 local function replica_for(call, room, kept)
@@ -67,30 +73,31 @@ local function usable(request, room, kept)
   leave_line(request, call)
 end
 
-local function first_of_flow(flow, room, kept)
-  for _ = 1, SCAN do
-    local request = head_of(flow)
-    if not request then return end
+-- The first of these index entries that can be served, and how many more may be looked at.
+local function first_usable(entries, room, kept, looks)
+  for _, member in ipairs(entries) do
+    if looks == 0 then break end
+    looks = looks - 1
+    local request = string.match(member, '(%S+)$')
     local call, replica = usable(request, room, kept)
-    if call then return request, call, replica end
+    if replica then return looks, request, call, replica end
   end
+  return looks
 end
 
 local function first_of_class(class, room, kept)
   local heads = redis.call('ZRANGEBYLEX', INDEX, '[h' .. class .. ' ', '(h' .. class .. '!', 'LIMIT', 0, SCAN)
-  for _, head in ipairs(heads) do
-    local request = string.match(head, '(%S+)$')
-    local call, replica = usable(request, room, kept)
-    if replica then return request, call, replica end
-  end
+  local looks, head, head_call, head_replica = first_usable(heads, room, kept, SCAN)
+  if head then return head, head_call, head_replica end
   local base = class * CLASS_STEP
   local flows = redis.call('ZRANGEBYSCORE', FLOWS, base, '(' .. base + CLASS_STEP, 'WITHSCORES', 'LIMIT', 0, SCAN)
   local request, call, replica, limit
   for i = 1, #flows, 2 do
     local work = 2 ^ (tonumber(flows[i + 1]) - base - now / HALF_LIFE)
-    if limit and (work > limit or i > 2 * NEAR) then break end
-    local other, other_call, other_replica = first_of_flow(flows[i], room, kept)
-    if other_replica then
+    if looks == 0 or (limit and (work > limit or i > 2 * NEAR)) then break end
+    local other, other_call, other_replica
+    looks, other, other_call, other_replica = first_usable(heads_of(flows[i], DEEP), room, kept, looks)
+    if other then
       limit = limit or math.max(work * NEAR_SHARE, work + NEAR_TOKENS)
       if not request or is_before(other_call, other_replica, call, replica) then
         request, call, replica = other, other_call, other_replica
@@ -125,12 +132,11 @@ local function next_waiter(room, slots, depths, credits)
   local above = 0
   for class = 0, LOWEST do
     local rule = rule_of(class)
+    -- While somebody above waits, a class and all below it run no more than its share together.
+    if above > 0 and rule.share < 100 and running_from(class) >= math.max(1, math.floor(rule.share * slots / 100)) then return end
     if depths[class] > 0 then
-      local most = math.max(1, math.floor(rule.share * slots / 100))
-      if rule.share >= 100 or above == 0 or running(class) < most then
-        local request, call, replica = first_of_class(class, room, math.min(kept, slots - 1))
-        if request then return request, call, replica, false end
-      end
+      local request, call, replica = first_of_class(class, room, math.min(kept, slots - 1))
+      if request then return request, call, replica, false end
     end
     above, kept = above + depths[class], kept + rule.reserved
   end

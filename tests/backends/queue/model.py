@@ -56,6 +56,8 @@ class PoolModel:
     credits: list[int] = field(default_factory=lambda: [0] * len(CLASSES))
     gone: set[str] = field(default_factory=set)
     told: list[tuple[str, str]] = field(default_factory=list)
+    is_served: bool = True  # since gateways were last found alive, what was free went to those who wait
+    compared: int = 0  # how much of `told` the scripts were seen to have told too
 
     def in_use(self, replica: str) -> int:
         return sum(held.replica == replica for held in self.slots.values())
@@ -64,6 +66,7 @@ class PoolModel:
         return self.leases.get(gateway, -1) > self.now
 
     def lease(self, gateway: str, ttl: int) -> set[str]:
+        self.is_served = self.is_served and self.alive(gateway)
         self.leases[gateway] = self.now + ttl
         return {name for name in self.leases if self.alive(name)}
 
@@ -166,6 +169,16 @@ class PoolModel:
         self.levels = {flow: level for flow, level in self.levels.items() if level > self.now / HALF_LIFE}
         self._serve()
 
+    def forget(self) -> None:
+        """As after a flush."""
+        for kept in (self.slots, self.line, self.caps, self.leases, self.levels, self.scores, self.gone):
+            kept.clear()
+        self.credits[:] = [0] * len(CLASSES)
+
+    def take_told(self) -> list[tuple[str, str]]:
+        taken, self.told, self.compared = self.told, [], 0
+        return taken
+
     def in_order(self) -> list[str]:
         return sorted(self.line, key=lambda request: (self.line[request].rank, self.line[request].arrival, request))
 
@@ -221,6 +234,7 @@ class PoolModel:
         return {name: max(0, cap - self.in_use(name)) for name, cap in caps.items()}, sum(caps.values())
 
     def _serve(self) -> None:
+        self.is_served = True
         room, slots = self._room()
         line = Line(
             self.now, self.classes, self.line, self.scores, [0] * len(CLASSES), room, slots, self.credits, self.alive, self._leave

@@ -1,7 +1,7 @@
 """Who is next in a pool's line, and whom to ask back for it: the order as pure decisions over plain values."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from backends.classes import CLASSES, Classes
@@ -9,7 +9,7 @@ from backends.classes import CLASSES, Classes
 HALF_LIFE = 60_000
 CLASS_STEP = 100_000_000
 RANKS = range(len(CLASSES))
-NEAR_SHARE, NEAR_TOKENS = 1.1, 256
+SCAN, DEEP, NEAR, NEAR_SHARE, NEAR_TOKENS = 32, 8, 8, 1.1, 256
 AGED_MS, RECALL_AFTER_MS, RECALL_LASTS_MS = 10_000, 200, 1_000
 RETURNS_MAX = 2
 
@@ -101,10 +101,10 @@ class Line:
             if self.depths[rank] and self.credits[rank] >= 100 and (found := self._first_of(rank, 0)):
                 return *found, True
         for rank in RANKS:
-            above = any(self.depths[:rank])
-            most = max(1, self.classes.rules(CLASSES[rank]).share_percent * self.slots // 100)
-            is_capped = self.classes.rules(CLASSES[rank]).share_percent < 100 and above and self.running[rank] >= most
-            if self.depths[rank] and not is_capped and (found := self._first_of(rank, kept_from(self.classes, rank, self.slots))):
+            share = self.classes.rules(CLASSES[rank]).share_percent
+            if share < 100 and any(self.depths[:rank]) and sum(self.running[rank:]) >= max(1, share * self.slots // 100):
+                return None
+            if self.depths[rank] and (found := self._first_of(rank, kept_from(self.classes, rank, self.slots))):
                 return *found, False
         return None
 
@@ -118,42 +118,43 @@ class Line:
                 self.credits[other] = min(100, self.credits[other] + floor)
 
     def _first_of(self, rank: int, kept: int) -> tuple[str, str] | None:
-        for request in self._in_order(lambda place: place.rank == rank and place.at_head):
-            if self._is_dropped(request):
-                continue
-            if replica := replica_for(self.waiting[request], self.room, kept):
-                return request, replica
-        limit, best = math.inf, None
-        for flow in sorted((flow for flow in self.scores if flow[0] == rank), key=lambda flow: (self.scores[flow], flow)):
+        heads = self._in_order(lambda place: place.rank == rank and place.at_head)
+        looks, found = self._first_usable(heads, kept, SCAN)
+        if found:
+            return found
+        limit = math.inf
+        best: tuple[tuple[bool, bool, int], str, str] | None = None
+        flows = sorted((flow for flow in self.scores if flow[0] == rank), key=lambda flow: (self.scores[flow], flow))
+        for looked_at, flow in enumerate(flows[:SCAN]):
             work = 2 ** (self.scores[flow] - rank * CLASS_STEP - self.now / HALF_LIFE)
-            if work > limit:
+            if not looks or (best and (work > limit or looked_at >= NEAR)):
                 break
-            head = self._head_of(flow)
-            replica = replica_for(self.waiting[head], self.room, kept) if head else None
-            if head and replica:
+            own = self._in_order(lambda place, flow=flow: place.flow == flow and not place.at_head)  # type: ignore[misc]
+            looks, found = self._first_usable(own[:DEEP], kept, looks)
+            if found:
                 limit = min(limit, max(work * NEAR_SHARE, work + NEAR_TOKENS))
-                candidate = (self._sooner(head, replica), head, replica)
+                candidate = (self._sooner(*found), *found)
                 best = candidate if best is None or candidate[0] < best[0] else best
         return best and (best[1], best[2])
 
-    def _head_of(self, flow: Flow) -> str | None:
-        own = self._in_order(lambda place: place.flow == flow and not place.at_head)
-        return next((request for request in own if not self._is_dropped(request)), None)
+    def _first_usable(self, requests: list[str], kept: int, looks: int) -> tuple[int, tuple[str, str] | None]:
+        """And how many more may be looked at. Waiters of dead gateways are dropped on the way."""
+        for request in requests[:looks]:
+            looks -= 1
+            if not self.is_alive(self.waiting[request].gateway):
+                self.drop(request)
+            elif replica := replica_for(self.waiting[request], self.room, kept):
+                return looks, (request, replica)
+        return looks, None
 
     def _sooner(self, request: str, replica: str) -> tuple[bool, bool, int]:
         place = self.waiting[request]
         is_aged = place.arrival + AGED_MS <= self.now
         return not is_aged, not is_aged and replica != place.replicas[0], place.arrival
 
-    def _in_order(self, wanted: Callable[[Place], bool]) -> Iterator[str]:
+    def _in_order(self, wanted: Callable[[Place], bool]) -> list[str]:
         found = [request for request, place in self.waiting.items() if wanted(place)]
-        return iter(sorted(found, key=lambda request: (self.waiting[request].arrival, request)))
-
-    def _is_dropped(self, request: str) -> bool:
-        if self.is_alive(self.waiting[request].gateway):
-            return False
-        self.drop(request)
-        return True
+        return sorted(found, key=lambda request: (self.waiting[request].arrival, request))
 
 
 def to_ask_back(now: int, waiting: dict[str, Place], slots: dict[str, Held]) -> list[str]:
@@ -165,12 +166,17 @@ def to_ask_back(now: int, waiting: dict[str, Place], slots: dict[str, Held]) -> 
         needed += len(stood)
         while stood and asked + len(found) < needed:
             oldest = stood[min(stood, key=lambda request: (stood[request].arrival, request))]
-            able = {
-                request: held
-                for request, held in slots.items()
-                if held.rank > rank and held.may_be_asked and held.replica in oldest.replicas and request not in found
-            }
-            if not able:
+            newest = _newest_below(rank, oldest, {r: held for r, held in slots.items() if held.may_be_asked and r not in found})
+            if newest is None:
                 break
-            found.append(max(able, key=lambda request: (able[request].rank, able[request].since, request)))
+            found.append(newest)
     return found
+
+
+def _newest_below(rank: int, waiter: Place, running: dict[str, Held]) -> str | None:
+    for lower in range(len(CLASSES) - 1, rank, -1):
+        own = sorted((held.since, request) for request, held in running.items() if held.rank == lower)
+        for _, request in own[: -NEAR - 1 : -1]:
+            if running[request].replica in waiter.replicas:
+                return request
+    return None
