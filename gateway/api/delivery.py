@@ -7,7 +7,6 @@ from backends import work
 from backends.client import Answer
 from backends.failures import Aborted, EngineBroke, EngineSpokeNonsense, EngineTimedOut, EngineUnreachable
 from backends.slot import PoolFull, Slot
-from gateway.api import images
 from gateway.api.call import Call
 from gateway.api.dialect import Question
 from gateway.api.edits import engine_body, engine_headers
@@ -51,8 +50,6 @@ class Delivery:
         seconds = self._house.settings.total_seconds
         try:
             with self._exchange.watched(seconds):
-                if self._call.addressed:
-                    await self._fetch_images()
                 await self._attempts(slot)
         except TimeoutError:
             if self._progress.answered:  # it came as the last bytes left
@@ -60,12 +57,6 @@ class Delivery:
             if self._relay is None or not self._progress.output_began:
                 raise TotalTimedOut(seconds) from None
             self._relay.cut_as_length()
-
-    async def _fetch_images(self) -> None:
-        house, call = self._house, self._call
-        assert house.fetcher is not None, "a call with addresses is refused where none are fetched"
-        bytes_left = house.settings.body_limit_bytes - call.body_bytes
-        await images.put_in(call.addressed, house.fetcher, self._order.account, bytes_left)
 
     async def _attempts(self, slot: Slot) -> None:
         while True:

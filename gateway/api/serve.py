@@ -9,6 +9,7 @@ from gateway.api.call import Call, read_call
 from gateway.api.delivery import Delivery
 from gateway.api.endpoint import Endpoint
 from gateway.api.exchange import NOTHING, Exchange, Headers
+from gateway.api.fetching import fetch_images
 from gateway.api.looping import Attempt
 from gateway.api.once import HEADER as IDEMPOTENCY_KEY
 from gateway.api.once import Once
@@ -82,6 +83,8 @@ async def _run_held(house: House, exchange: Exchange, call: Call, caller: Caller
         hold, turn.order = await _hold(house, exchange, call, order, caller)
         with hold, Settling(house, exchange, hold, call, turn.order) as progress, once.until(progress) if once else NOTHING:
             exchange.receipt += _receipt(house, exchange, hold, turn.order)
+            if call.addressed:
+                await fetch_images(house, exchange, call, caller.account_id)
             with exchange.kept_warm(house.settings.commit_seconds, is_on=call.stream):
                 await Delivery(house, exchange, call, turn, progress).run(slot)
 

@@ -109,7 +109,8 @@ def test_no_slot_is_held_while_we_fetch_and_a_hang_up_ends_it(faregate: Town, en
 def test_what_can_not_be_fetched_is_a_400_that_names_the_part_and_costs_nothing(
     faregate: Town, engine: StandInEngine, web: Web
 ) -> None:
-    gateway, pro = faregate.gateway(fetch_allowed="127.0.0.0/8", fetch_seconds=0.5), faregate.key("pro")
+    """With a status of its own even where a stream that waits would have been answered 200 by then."""
+    gateway, pro = faregate.gateway(fetch_allowed="127.0.0.0/8", fetch_seconds=0.5, commit_seconds=0.1), faregate.key("pro")
     cases = [
         (web.url("/no.png"), "status 404"),
         (web.url("/slow"), "within 0.5 s"),
@@ -120,7 +121,7 @@ def test_what_can_not_be_fetched_is_a_400_that_names_the_part_and_costs_nothing(
         ("https://user:secret@127.0.0.1/a.png", "without a user name"),
     ]
     for url, words in cases:
-        answer = httpx2.post(f"{gateway.url}/v1/chat/completions", json=chat(image(url)), headers=pro.headers)
+        answer = httpx2.post(f"{gateway.url}/v1/chat/completions", json=chat(image(url), stream=True), headers=pro.headers)
         error = answer.json()["error"]
         assert (answer.status_code, error["code"]) == (400, "image_not_fetched"), url
         assert error["param"] == "messages[0].content[1].image_url"
