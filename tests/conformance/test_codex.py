@@ -11,10 +11,16 @@ from tests.conformance.test_responses_failing import BROKEN, WHY
 from tests.journeys.conftest import MODEL
 from tests.support.engine_fixture import StandInEngine
 from tests.support.gateway import Running, Town, wait_for
-from tests.support.node import run
+from tests.support.node import ROOT, run
 from tests.support.stream import open_holds, settled
 
 pytestmark = pytest.mark.node
+
+
+def documented() -> str:
+    """The configuration that docs/responses.md gives."""
+    page = (ROOT / "docs" / "responses.md").read_text(encoding="utf-8")
+    return page.split("```toml\n")[1].split("```")[0]
 
 
 class Codex:
@@ -24,11 +30,8 @@ class Codex:
         self.town, self.customer = town, town.key()
         home = folder / "home"
         home.mkdir()
-        (home / "config.toml").write_text(
-            f'model = "{MODEL}"\nmodel_provider = "faregate"\n[model_providers.faregate]\nname = "Faregate"\n'
-            f'base_url = "{gateway.url}/v1"\nenv_key = "FAREGATE_API_KEY"\nwire_api = "responses"\n'
-            "request_max_retries = 1\nstream_max_retries = 1\n"
-        )
+        config = documented().replace("http://127.0.0.1:8080", gateway.url).replace("qwen3-8b", MODEL)
+        (home / "config.toml").write_text(f"{config}request_max_retries = 1\nstream_max_retries = 1\n")
         self._folder, self._home = folder, home
 
     def run(self, prompt: str) -> list[dict[str, Any]]:
