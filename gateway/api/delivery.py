@@ -9,7 +9,7 @@ from backends.failures import Aborted, EngineBroke, EngineSpokeNonsense, EngineT
 from backends.slot import PoolFull, Slot
 from gateway.api.call import Call
 from gateway.api.dialect import Question
-from gateway.api.edits import engine_body, engine_headers
+from gateway.api.edits import engine_body, engine_headers, output_limit
 from gateway.api.exchange import Exchange
 from gateway.api.faults import EngineFailed, EngineOverloaded, EngineRefused, raise_status
 from gateway.api.queueing import NoReplicaReady, Turn
@@ -93,7 +93,7 @@ class Delivery:
         replica = await self._turn.take(slot, self._progress)
         self._progress.attempts += 1
         self._progress.replica = replica.id
-        question = Question(self._call.body, self._call.wants_usage, replica.engine)
+        question = Question(self._call.body, self._call.wants_usage, replica.engine, output_limit(self._call, self._order))
         if self._call.stream:
             self._relay = StreamRelay(self._exchange, self._progress, self._exchange.dialect.reader(question))
         body = engine_body(self._call, self._order, replica)

@@ -12,11 +12,13 @@ JSON = (b"content-type", b"application/json")
 
 
 class Question(NamedTuple):
-    """What an answer is read by: the client's own body, whether its stream wants usage, and the kind of engine that answers."""
+    """What an answer is read by: the client's own body, whether its stream wants usage, the kind of engine that answers, and how
+    many tokens it was allowed."""
 
     body: Mapping[str, Any]
     wants_usage: bool
     engine: EngineKind
+    output_limit: int | None = None
 
 
 class Whole(NamedTuple):

@@ -265,14 +265,14 @@ CHUNKS = (
 EVENTS = (
     Edit(
         "the last event of a `/v1/responses` answer that was cut, called completed",
-        "`response.incomplete`",
+        "`response.incomplete`, `max_output_tokens`",
         "that is what it is",
         "response_events.EventReader._finish",
-        VLLM,
+        ("vllm", "llamacpp"),
     ),
     Edit(
         "numbers, positions, ids and fields that events of `/v1/responses` lack",
-        "put in; namespaces of calls too",
+        "put in",
         "SDKs drop such events, or raise",
         "response_repairs.Repairs",
         LLAMACPP,

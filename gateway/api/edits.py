@@ -34,6 +34,7 @@ ENGINE_ONLY = (
     "service_tier",
 )
 
+_ENGINE_ONLY = frozenset(ENGINE_ONLY)
 _HEADERS = ((b"content-type", b"application/json"), (b"accept", b"*/*"))
 
 
@@ -41,8 +42,9 @@ def engine_body(call: Call, order: Order, replica: Replica) -> bytes:
     """The model's own name, output capped at what plan and context leave, fields that choose engine internals removed, the
     class's priority where the engine heeds one, and what the endpoint itself edits."""
     body = dict(call.body)
-    for field in ENGINE_ONLY:
-        body.pop(field, None)
+    if not body.keys().isdisjoint(_ENGINE_ONLY):
+        for field in ENGINE_ONLY:
+            body.pop(field, None)
     body["model"] = replica.engine_model
     priority = priority_of(replica, order.service_class)
     if priority is not None:
@@ -62,10 +64,16 @@ def engine_headers(order: Order, replica: Replica) -> Sequence[tuple[bytes, byte
     return (*_HEADERS, (name, b"%d" % priority))
 
 
-def _cap_output(body: dict[str, object], call: Call, order: Order) -> None:
+def output_limit(call: Call, order: Order) -> int | None:
+    """How much an engine may write: what the client wants, within what plan and context leave. None: nothing is said."""
     wanted = order.output_default if call.output_tokens is None else call.output_tokens
-    if order.output_max is not None and wanted is not None and wanted > order.output_max:
-        wanted = order.output_max
+    if wanted is None or order.output_max is None:
+        return wanted
+    return min(wanted, order.output_max)
+
+
+def _cap_output(body: dict[str, object], call: Call, order: Order) -> None:
+    wanted = output_limit(call, order)
     fields = call.endpoint.output_fields
     named = [field for field in fields if field in body]
     # Two of them, or one that is null, are read differently by different engines: then one of ours stands for both.

@@ -16,14 +16,14 @@ def repairs_for(question: Question) -> "Repairs | None":
     """None where the engine's bytes can pass."""
     names = names_to_mend(question.body, question.engine)
     fills = question.engine.name in _LEAVE_OUT_FIELDS
-    return Repairs(names, question.body.get("model"), fills=fills) if names or fills else None
+    return Repairs(names, question, fills=fills) if names or fills else None
 
 
 class Repairs:
     """One answer's. Each says whether it changed anything."""
 
-    def __init__(self, names: Names, model: object, *, fills: bool) -> None:
-        self._names, self._model, self._fills = names, model, fills
+    def __init__(self, names: Names, question: Question, *, fills: bool) -> None:
+        self._names, self._question, self._fills = names, question, fills
         self._numbers = 0
         self._indexes: dict[str, int] = {}
 
@@ -37,7 +37,8 @@ class Repairs:
 
     def mend_response(self, response: dict[str, Any]) -> bool:
         if self._fills:
-            _fill(response, self._model)
+            _fill(response, self._question.body.get("model"))
+            _cut(response, self._question.output_limit)
         calls = [mend_name(item, self._names) for item in response.get("output") or ()]
         return self._fills or any(calls)
 
@@ -71,6 +72,14 @@ def _fill(response: dict[str, Any], model: object) -> None:
         _identify(item)
     if isinstance(usage := response.get("usage"), dict):
         usage.setdefault("output_tokens_details", {"reasoning_tokens": 0})
+
+
+def _cut(response: dict[str, Any], limit: int | None) -> None:
+    """llama.cpp calls every answer completed; one that has as many tokens as it may have was cut."""
+    usage = response.get("usage")
+    written = usage.get("output_tokens") if isinstance(usage, dict) else None
+    if limit is not None and isinstance(written, int) and written >= limit and response.get("status") == "completed":
+        response["status"], response["incomplete_details"] = "incomplete", {"reason": "max_output_tokens"}
 
 
 def _identify(item: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ OVERLOADED = Refusal(503, "All engines are busy.", kind="server_error", code="se
 
 
 def question(kind: str = "vllm", **body: Any) -> Question:
-    return Question(body, False, ENGINE_KINDS[kind])
+    return Question(body, False, ENGINE_KINDS[kind], body.get("max_output_tokens"))
 
 
 def frame(kind: str, **parts: Any) -> bytes:
@@ -128,11 +128,22 @@ def test_what_llamacpp_leaves_out_is_put_in(recording: Recording) -> None:
         if event["type"] == "response.output_text.delta":
             assert (event["content_index"], event["logprobs"]) == (0, [])
     without = [
-        {name: event[name] for name in original} | {"response": None, "part": None}
+        {name: event[name] for name in original} | {"response": None, "part": None, "type": original["type"]}
         for event, original in zip(told, events(recording.answer.body), strict=True)
     ]
     assert without == [{**event, "response": None, "part": None} for event in events(recording.answer.body)]
     assert told[-1]["response"]["usage"]["output_tokens_details"] == {"reasoning_tokens": 0}
+
+
+@pytest.mark.parametrize(("case", "status"), [("responses-incomplete", "incomplete"), ("responses-ends", "completed")])
+def test_an_answer_of_llamacpp_that_was_cut_is_no_completed_one(case: str, status: str) -> None:
+    *_, last = events(played(recorded("llamacpp", f"{case}-stream"))[0])
+    assert (last["type"], last["response"]["status"]) == (f"response.{status}", status)
+    recording = recorded("llamacpp", case)
+    told = EVENTS.whole(recording.answer.body, question("llamacpp", **recording.call.body))
+    assert told.body is not None
+    details = {"reason": "max_output_tokens"} if status == "incomplete" else None
+    assert orjson.loads(told.body)["incomplete_details"] == details
 
 
 def test_a_call_of_llamacpp_gets_an_id_that_its_deltas_already_name() -> None:

@@ -59,3 +59,10 @@ def test_a_schema_is_kept_to(client: OpenAI) -> None:
     answer = client.responses.parse(model=MODEL, input="A person.", text_format=Person, max_output_tokens=60, temperature=0)
     assert answer.output_parsed is not None
     assert set(json.loads(answer.output_text)) == {"name", "age"}
+
+
+def test_an_answer_that_reached_its_limit_is_incomplete(client: OpenAI) -> None:
+    answer = client.responses.create(model=MODEL, input="Tell me a long story.", max_output_tokens=5)
+    assert answer.status == "incomplete"
+    assert answer.incomplete_details is not None
+    assert answer.incomplete_details.reason == "max_output_tokens"
