@@ -17,10 +17,16 @@ _LISTS = ("stop_token_ids", "bad_words", "allowed_token_ids", "logprob_token_ids
 # Legacy fields that no engine heeds: the answer would be one without any call. What stands for "none" passes.
 _LEGACY = MappingProxyType({"functions": "tools", "function_call": "tool_choice"})
 
+_COUNTS = ("top_logprobs", "prompt_logprobs", "logprobs")
+_STOPS = ("stop", "stop_sequences")
+_BOUNDED = frozenset((*_COUNTS, *_STOPS, *_LISTS, *_LEGACY, "logit_bias"))
+
 
 def check(body: Body) -> None:
     """Raises: Refusal (400)."""
-    for field in ("top_logprobs", "prompt_logprobs", "logprobs"):
+    if body.keys().isdisjoint(_BOUNDED):  # most bodies have none of them
+        return
+    for field in _COUNTS:
         value = body.get(field)
         if value is not None and not (field == "logprobs" and isinstance(value, bool)):
             _check_count(field, value)
@@ -30,8 +36,8 @@ def check(body: Body) -> None:
     for field in _LISTS:
         if body.get(field) is not None and not (isinstance(body[field], list) and len(body[field]) <= LIST_MAX):
             raise _wrong(field, f"a list of at most {LIST_MAX}")
-    _check_stop("stop", body.get("stop"))
-    _check_stop("stop_sequences", body.get("stop_sequences"))
+    for field in _STOPS:
+        _check_stop(field, body.get(field))
     for field, instead in _LEGACY.items():
         if body.get(field) not in (None, [], "none"):
             raise Refusal(400, f"{field} is not supported; send {instead} instead.", param=field, code="unsupported_parameter")

@@ -11,16 +11,18 @@ _PLAIN_ROLES = frozenset({"tool", "function", "assistant"})
 
 def plain(messages: list[Message]) -> list[Message]:
     """Lists of text in messages of tools and assistants as one string; the same list where there are none."""
-    if not any(type(message.get("content")) is list and message["role"] in _PLAIN_ROLES for message in messages):
-        return messages
-    return [_plain(message) for message in messages]
+    for message in messages:
+        if type(message.get("content")) is list and message["role"] in _PLAIN_ROLES:
+            return [_plain(message) for message in messages]
+    return messages
 
 
 def developer_as_system(messages: list[Message]) -> list[Message]:
     """For a template that knows no developer; the same list where there is none."""
-    if not any(message.get("role") == "developer" for message in messages):
-        return messages
-    return [{**message, "role": "system"} if message.get("role") == "developer" else message for message in messages]
+    for message in messages:
+        if message["role"] == "developer":
+            return [{**message, "role": "system"} if message["role"] == "developer" else message for message in messages]
+    return messages
 
 
 def _plain(message: Message) -> Message:

@@ -25,6 +25,7 @@ GUIDED = MappingProxyType(
 GUIDED_OPTIONS = ("guided_decoding_backend", "guided_whitespace_pattern")
 # Fields of llama.cpp's own, of which it takes one.
 _LLAMACPP = ("json_schema", "grammar")
+_FIELDS = frozenset((*GUIDED, *GUIDED_OPTIONS, *_LLAMACPP, "structured_outputs", "response_format"))
 _FORMS: Mapping[str, tuple[type, ...]] = MappingProxyType(
     {"json": (dict, str), "regex": (str,), "choice": (list,), "grammar": (str,), "json_object": (bool,)}
 )
@@ -44,6 +45,8 @@ class ConstraintNotHeld(Exception):
 
 def check(body: Body) -> None:
     """Raises: Refusal (400) for two forms at once, one of the wrong type, or one that is too large."""
+    if body.keys().isdisjoint(_FIELDS):
+        return
     named = [field for field in (*GUIDED, "structured_outputs", *_LLAMACPP) if body.get(field) not in (None, False)]
     if len(named) > 1 or (named and _is_json(body.get("response_format"))):
         other = named[1] if len(named) > 1 else "response_format"
@@ -59,6 +62,8 @@ def check(body: Body) -> None:
 
 def translate(body: Body, kind: str) -> None:
     """Changes `body` in place. Raises: ConstraintNotHeld."""
+    if body.keys().isdisjoint(_FIELDS):
+        return
     given = _taken_out(body, kind)
     if not given:
         if kind == "llamacpp" and "prompt" in body and _is_json(body.get("response_format")):
