@@ -44,7 +44,7 @@ class Person(BaseModel):
 
 
 def test_the_sdks_own_stream_builds_an_answer(here: Town, client: OpenAI) -> None:
-    with client.responses.stream(model=MODEL, input="Say hello.", max_output_tokens=12) as stream:
+    with client.responses.stream(model=MODEL, input="Reply with one word: yes or no?", temperature=0) as stream:
         text = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
         final = stream.get_final_response()
     assert text
