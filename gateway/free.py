@@ -21,9 +21,20 @@ from gateway.api.responses import RESPONSES, not_stored
 from gateway.api.who import identify
 from gateway.errors import Refusal
 from gateway.health import readiness
+from gateway.reference.site import serve_reference
 from gateway.wiring import House
 
-FREE = ("GET /v1/models", "GET /v1/models/{id}", "GET /v1/key", "GET /v1/queue/{id}", "GET /healthz", "GET /readyz")
+FREE = (
+    "GET /v1/models",
+    "GET /v1/models/{id}",
+    "GET /v1/key",
+    "GET /v1/queue/{id}",
+    "GET /healthz",
+    "GET /readyz",
+    "GET /docs",
+    "GET /openapi.json",
+    "GET /llms.txt",
+)
 # A caller on these pages was not checked by the gate, so its snapshot may be no older than this.
 SNAPSHOT_SECONDS = 1.0
 # Of what a client calls a request id; ours have 36 letters.
@@ -79,6 +90,7 @@ def free_app(house: House) -> FastAPI:
             b'{"ready":true}' if is_ready else b'{"ready":false}', 200 if is_ready else 503, media_type="application/json"
         )
 
+    serve_reference(app)
     return app
 
 

@@ -214,6 +214,18 @@ MESSAGES = (
     ),
 )
 
+VECTORS = (
+    Edit("documents of `/v1/rerank` that are objects", "their `text` alone", "engines take strings only", "rerank._as_texts"),
+    Edit("`top_n: null`", "removed", "engines take a number only", "rerank._as_texts"),
+    Edit(
+        "token ids, `messages` in `/v1/embeddings`; `queries`, `documents`, `items`, `data_1`, `data_2` in `/v1/score`",
+        "refused with 400",
+        "ids of another tokenizer give wrong vectors without an error; what stands beside the input would be read uncounted, "
+        "images by address in it too",
+        "embeddings._input",
+    ),
+)
+
 CHUNKS = (
     Edit(
         "usage in chunks that have other content, and the usage chunk",
@@ -262,6 +274,27 @@ CHUNKS = (
     Edit("`reasoning`", "`reasoning_content`", "some clients know it by that name only", "chunks._rename_reasoning", VLLM),
 )
 
+VECTOR_ANSWERS = (
+    Edit(
+        "vectors in the other format than `encoding_format` says",
+        "converted",
+        "clients read a list of numbers as base64 of a vector with a fourth of its dimensions",
+        "embeddings.Vectors",
+    ),
+    Edit(
+        "results of `/v1/rerank`",
+        "sorted, cut to `top_n`, with or without documents as `return_documents` says",
+        "engines know some of this each (vLLM returns documents always, llama.cpp never)",
+        "rerank.Ranking",
+    ),
+    Edit(
+        "fewer vectors, results or scores than were asked for, or an empty one",
+        "another replica, then 502; not billed",
+        "clients take them for a whole answer",
+        "whole_only.listed",
+    ),
+)
+
 EVENTS = (
     Edit(
         "the last event of a `/v1/responses` answer that was cut, called completed",
@@ -291,8 +324,6 @@ EVENTS = (
         "message_events.MessageReader",
     ),
     Edit("503 `server_is_overloaded` of `/v1/messages`", "529", "Anthropic's own status for it", "message_errors.OVERLOADED"),
-    Edit("vectors in the other format than was asked for", "converted", "older clients read them wrong", "embeddings.Vectors"),
-    Edit("rankings beyond `top_n`, or unsorted", "cut, sorted", "engines differ", "rerank.Ranking"),
 )
 
 ANSWERS = (
@@ -334,7 +365,9 @@ SECTIONS: Sequence[tuple[str, Sequence[Edit]]] = (
     ("Requests: `/v1/chat/completions` and `/v1/completions`", CHAT),
     ("Requests: `/v1/responses`", RESPONSES),
     ("Requests: `/v1/messages`", MESSAGES),
+    ("Requests: `/v1/embeddings`, `/v1/rerank`, `/v1/score`", VECTORS),
     ("Answers: `/v1/chat/completions` and `/v1/completions`", CHUNKS),
-    ("Answers: the other endpoints", EVENTS),
+    ("Answers: `/v1/responses` and `/v1/messages`", EVENTS),
+    ("Answers: `/v1/embeddings`, `/v1/rerank`, `/v1/score`", VECTOR_ANSWERS),
     ("Answers, everywhere", ANSWERS),
 )
