@@ -204,3 +204,22 @@ def test_parameters_out_of_proportion_are_refused_by_name(fields: dict[str, Any]
 )
 def test_parameters_within_bounds_pass(fields: dict[str, Any]) -> None:
     bounds.check(fields)
+
+
+def test_a_data_url_of_any_length_passes_as_it_is() -> None:
+    """openai-python#3551 (over 65,520 characters), llm-gateway#2126 (1 MB), one-api#1016 (500 KB)."""
+    url = "data:image/png;base64," + "A" * 3_000_000
+    messages = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url, "detail": "high"}}]}]
+    assert sent(messages=messages)["messages"] == messages
+
+
+def test_text_beside_a_call_passes_in_one_message() -> None:
+    """agent-framework#694: 400 after a turn with both; history of tools is null, empty or missing content too."""
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    for content in ({"content": "so"}, {"content": None}, {"content": ""}, {}):
+        messages = [
+            *HELLO,
+            {"role": "assistant", **content, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": "x"},
+        ]
+        assert sent(messages=messages)["messages"] == messages
