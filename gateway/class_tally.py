@@ -2,17 +2,18 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from heapq import nlargest
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from backends import work
 from billing.verdict import Outcome
 from gateway.progress import Progress
-from gateway.tally import Spread, Tally
+from gateway.tally import Spread
 
 # Labels by account are the ones that could grow without end: only the largest are told, and few more are remembered.
 ACCOUNTS_TOLD = 10
@@ -22,55 +23,99 @@ HALF_LIFE_SECONDS = 60.0
 _REFUSED = {Outcome.SHED.value, Outcome.NO_CAPACITY.value}
 
 
-class ClassTally:
-    """Labels are the class and one word."""
+@dataclass(slots=True)
+class _Got:
+    """What one class got so far."""
+
+    served: int = 0
+    refused: int = 0
+    failed: int = 0
+    returned: int = 0
+    prompt: int = 0
+    completion: int = 0
+    attained: int = 0
+    missed: int = 0
+
+
+# Metric, its text, the label beside the class, and of which counts it is made.
+_FAMILIES = (
+    ("faregate_class_calls", "Calls that ended: served, refused (no GPU), failed", "outcome", ("served", "refused", "failed")),
+    ("faregate_class_preempted", "Slots given back to a higher class before any output", "", ("returned",)),
+    ("faregate_class_useful_tokens", "Tokens of answers that were served", "kind", ("prompt", "completion")),
+    ("faregate_class_ttft", "Streams, by the plan's target for the first token", "target", ("attained", "missed")),
+)
+
+
+class ClassTally(Collector):
+    """One look-up a call, then whole numbers; made into metrics when their page is asked for."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._calls = Tally("faregate_class_calls", "Calls that ended: served, refused (no GPU), failed", ("class", "outcome"))
-        self._returned = Tally("faregate_class_preempted", "Slots given back to a higher class before any output", ("class",))
-        self._tokens = Tally("faregate_class_useful_tokens", "Tokens of answers that were served", ("class", "kind"))
-        self._ttft = Tally("faregate_class_ttft", "Streams whose first token came within the plan's target", ("class", "target"))
+        self._got: dict[str, _Got] = {}
         self._waits = Spread("faregate_class_queue_seconds", "Waiting for a slot on a replica", "class")
         self._shares = Shares()
-        for kept in (self._calls, self._returned, self._tokens, self._ttft, self._waits, self._shares):
+        for kept in (self, self._waits, self._shares):
             registry.register(kept)
 
     def ended(self, class_: str, account: str, verdict: str, reason: str, progress: Progress, *, target_ms: int | None) -> None:
         """`target_ms` is the plan's for the first token of a stream; None: there is none, or it is no stream."""
+        got = self._got.get(class_)
+        if got is None:
+            got = self._got[class_] = _Got()
         prompt, completion = progress.prompt_tokens or 0, progress.completion_tokens or 0
-        is_served = verdict == "posted"
-        self._calls.add(1, (class_, "served" if is_served else "refused" if reason in _REFUSED else "failed"))
+        got.returned += progress.returned
         if progress.queue_ms is not None:
             self._waits.observe(progress.queue_ms, class_)
-        if progress.returned:
-            self._returned.add(progress.returned, (class_,))
         if prompt or completion:
             self._shares.add(class_, account, work.done(prompt, progress.cached_tokens or 0, completion))
-        if is_served:
-            self._tokens.add(prompt, (class_, "prompt"))
-            self._tokens.add(completion, (class_, "completion"))
-            if target_ms is not None and progress.first_byte_ms is not None:
-                self._ttft.add(1, (class_, "attained" if progress.first_byte_ms <= target_ms else "missed"))
+        if verdict != "posted":
+            if reason in _REFUSED:
+                got.refused += 1
+            else:
+                got.failed += 1
+            return
+        got.served += 1
+        got.prompt += prompt
+        got.completion += completion
+        if target_ms is not None and progress.first_byte_ms is not None:
+            if progress.first_byte_ms <= target_ms:
+                got.attained += 1
+            else:
+                got.missed += 1
+
+    def collect(self) -> Iterator[Metric]:
+        for name, text, label, counts in _FAMILIES:
+            family = CounterMetricFamily(name, text, labels=("class", label) if label else ("class",))
+            for class_, got in self._got.items():
+                for count in counts:
+                    family.add_metric((class_, count) if label else (class_,), getattr(got, count))
+            yield family
 
 
 class Shares(Collector):
-    """Who had how much of a class's recent work, by this gateway's calls."""
+    """Who had how much of a class's recent work, by this gateway's calls. What came since the page was last asked for counts in
+    full, what was before it by its age."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now, self._began = now, now()
+        self._now, self._folded_at = now, now()
+        self._fresh: dict[tuple[str, str], int] = {}
         self._work: dict[tuple[str, str], float] = {}
 
     def add(self, class_: str, account: str, done: int) -> None:
-        # Weighed up with time instead of the past down: only shares are ever told. Begins anew before doubles overflow.
-        age = (self._now() - self._began) / HALF_LIFE_SECONDS
-        if age > 60:
-            self._work = {of: amount / 2.0**age for of, amount in self._work.items() if amount / 2.0**age >= 1}
-            self._began, age = self._now(), 0.0
-        self._work[class_, account] = self._work.get((class_, account), 0.0) + done * 2.0**age
-        if len(self._work) > ACCOUNTS_KEPT:
-            self._work = dict(nlargest(ACCOUNTS_KEPT // 2, self._work.items(), key=lambda entry: entry[1]))
+        self._fresh[class_, account] = self._fresh.get((class_, account), 0) + done
+        if len(self._fresh) > ACCOUNTS_KEPT:
+            self._fold()
+
+    def _fold(self) -> None:
+        now = self._now()
+        kept = 0.5 ** ((now - self._folded_at) / HALF_LIFE_SECONDS)
+        amounts = {of: amount * kept for of, amount in self._work.items() if amount * kept >= 1}
+        for of, done in self._fresh.items():
+            amounts[of] = amounts.get(of, 0.0) + done
+        self._work = dict(nlargest(ACCOUNTS_KEPT, amounts.items(), key=lambda entry: entry[1]))
+        self._fresh, self._folded_at = {}, now
 
     def collect(self) -> Iterator[Metric]:
+        self._fold()
         text = "Share of a class's recent work, of the accounts that had most of it"
         family = GaugeMetricFamily("faregate_account_share", text, labels=("class", "account"))
         by_class: dict[str, list[tuple[float, str]]] = {}

@@ -26,6 +26,9 @@ class NoReplicaReady(Exception):
 class Turn:
     """One call's. A slot is of one pool and one attempt: after a failed attempt, or on to the shared pool, it is a new one."""
 
+    __slots__ = ("_at", "_entered", "_estimate", "_exchange", "_has_said", "_house", "_max_wait_ms", "_slot", "_slots", "_tried",
+                 "_waited_ms", "order")  # fmt: skip
+
     def __init__(self, house: House, exchange: Exchange, call: Call, order: Order) -> None:
         self._house, self._exchange, self.order = house, exchange, order
         self._estimate = work.estimated(call.body_bytes, order.output_max if call.output_tokens is None else call.output_tokens)
