@@ -6,8 +6,10 @@ import socket
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from gateway.fetch.policy import Policy
 
 MIB = 1024 * 1024
 
@@ -77,6 +79,12 @@ class Settings(BaseSettings):
             if isinstance(given, str):
                 values[name] = tuple(part.strip() for part in given.split(",") if part.strip())
         return values
+
+    @field_validator("fetch_allowed")
+    @classmethod
+    def _is_spelled_well(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        Policy.of(value)
+        return value
 
     @classmethod
     def load(cls) -> Self:

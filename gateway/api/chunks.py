@@ -50,9 +50,9 @@ class Chunks(OpenAiErrors):
 
     def whole(self, body: bytes, question: Question) -> Whole:
         parsed = parse_answer(body)
-        if "choices" not in parsed:
-            raise StreamBroke("the engine sent an answer without choices")
         choices = choices_of(parsed)
+        if not choices:  # clients look into the first one
+            raise StreamBroke("the engine sent an answer without choices")
         is_mended = False
         for choice in choices:
             is_mended |= mend_whole(choice, question.engine.reasoning_field)

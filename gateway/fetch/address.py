@@ -70,6 +70,11 @@ def web_address(url: str) -> WebAddress:
     return WebAddress(scheme, host, port, target, literal)
 
 
+def is_name(host: str) -> bool:
+    """Whether it is a host's name, and nothing that could be read as a number."""
+    return bool(_NAME.fullmatch(host)) and not _NUMERIC_END.fullmatch(host)
+
+
 def _host(written: str) -> tuple[str, Address | None]:
     if written.startswith("["):
         try:
@@ -84,6 +89,6 @@ def _host(written: str) -> tuple[str, Address | None]:
             return written, IPv4Address(written)
         except ValueError:
             raise AddressWrong("its host is a number; write an IPv4 address as four decimal numbers") from None
-    if not _NAME.fullmatch(written):
+    if not is_name(written):
         raise AddressWrong("its host is no name; write an international one as xn--...")
     return written.removesuffix("."), None

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 from typing import Self
 
 from gateway.access.addresses import Network
-from gateway.fetch.address import PORTS, WebAddress
+from gateway.fetch.address import PORTS, WebAddress, is_name
 from gateway.fetch.public import Address, is_public, unwrapped
 
 
@@ -19,12 +19,14 @@ class Policy:
 
     @classmethod
     def of(cls, allowed: Iterable[str]) -> Self:
-        """From names, addresses and networks, as a setting lists them."""
+        """From names, addresses and networks, as a setting lists them. Raises: ValueError for what is none of them."""
         hosts, nets = set(), []
         for entry in allowed:
             try:
                 nets.append(ip_network(entry, strict=False))
             except ValueError:
+                if not is_name(entry.lower()):
+                    raise ValueError(f"{entry!r} is no host, address or network that images may come from") from None
                 hosts.add(entry.lower().removesuffix("."))
         return cls(frozenset(hosts), tuple(nets))
 

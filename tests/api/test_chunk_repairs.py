@@ -159,6 +159,13 @@ def test_no_chunk_comes_without_choices_unless_usage_was_asked_for() -> None:
     assert read(*stream, wants_usage=True) == b"".join([BEGIN, TALK, delta("stop"), usage, DONE])
 
 
+@pytest.mark.parametrize("body", [b'{"choices":[]}', b'{"choices":null}', b'{"error":{"message":"x"}}', b'{"object":"error"}'])
+def test_a_whole_answer_without_choices_is_none(body: bytes) -> None:
+    """An IndexError in openai-python, LangChain, litellm and pydantic-ai; or an empty success."""
+    with pytest.raises(StreamBroke):
+        CHUNKS.whole(body, QUESTION)
+
+
 def test_usage_on_every_chunk_comes_once_where_it_was_asked_for() -> None:
     """LangChain and pydantic-ai add them up."""
 

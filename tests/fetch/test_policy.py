@@ -5,14 +5,17 @@ import socket
 from ipaddress import ip_address
 
 import pytest
+from pydantic import SecretStr, ValidationError
 
 from gateway.fetch.address import AddressWrong, web_address
 from gateway.fetch.fetcher import ImageNotFetched
 from gateway.fetch.policy import Policy
 from gateway.fetch.public import is_public
 from gateway.fetch.resolve import Resolver
+from gateway.settings import Settings
 from tests.fetch.host import fetcher
 
+NEEDED = SecretStr("x" * 40)
 PRIVATE = [
     "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254", "169.254.169.254",
     "169.254.170.2", "172.16.0.1", "172.31.255.255", "192.0.0.192", "192.0.2.1", "192.88.99.1", "192.168.1.1", "198.18.0.1",
@@ -104,6 +107,14 @@ def test_what_an_operator_allows() -> None:
     assert not policy.may_dial(web_address("http://x.example/"), [ip_address("10.2.0.1")])
     assert not policy.may_dial(web_address("http://other.intra.example/"), [ip_address("192.168.1.1")])
     assert not policy.may_dial(web_address("http://images.intra.example/"), [])
+
+
+@pytest.mark.parametrize("entry", ["10.0.0.0/33", "http://a.example", "*.a.example", "127.1", "a b", "10.0.0.256"])
+def test_a_misspelled_permission_is_refused_and_not_taken_for_a_name(entry: str) -> None:
+    with pytest.raises(ValueError, match="no host, address or network"):
+        Policy.of(["a.example", entry])
+    with pytest.raises(ValidationError, match="no host, address or network"):
+        Settings(database_url=NEEDED, redis_url=NEEDED, key_pepper=NEEDED, fetch_allowed=("a.example", entry))
 
 
 def test_a_redirect_may_not_leave_tls() -> None:
