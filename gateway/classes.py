@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Protocol
 
 from backends.classes import DEFAULTS, Classes, ClassRules
-from backends.queue import Queue
 from billing.plans import Plan, plan_from_row
 from billing.reader import Reader, RecordUnavailable
 
@@ -49,7 +49,13 @@ def _most(one: ClassRules, other: ClassRules) -> ClassRules:
     )
 
 
-async def follow_plans(queue: Queue, reader: Reader, depth: int, wait_seconds: float) -> None:
+class Line(Protocol):
+    """Of `backends.queue.Queue`, what plans change."""
+
+    classes: Classes
+
+
+async def follow_plans(queue: Line, reader: Reader, depth: int, wait_seconds: float) -> None:
     """Runs until cancelled. While PostgreSQL does not answer, what was read last stands."""
     while True:
         try:

@@ -125,20 +125,23 @@ class Turn:
         return b": waiting, position %d, about %d s\n\n" % (slot.position, max(1, round(slot.expected_seconds)))
 
     def headers(self) -> Headers:
-        """How long it waited so far, and where it stood when it began to."""
-        found = [(b"x-faregate-queue-ms", b"%d" % self._waited_ms)]
-        if self._entered is not None:
-            position, seconds = self._entered
-            found.append((b"x-faregate-queue-position", b"%d" % position))
-            if seconds is not None:
-                found.append((b"x-faregate-queue-estimate-ms", b"%d" % round(seconds * 1000)))
+        """Where it stood when it began to wait, and how long it was expected to."""
+        if self._entered is None:
+            return []
+        position, seconds = self._entered
+        found = [(b"x-faregate-queue-position", b"%d" % position)]
+        if seconds is not None:
+            found.append((b"x-faregate-queue-estimate-ms", b"%d" % round(seconds * 1000)))
         return found
 
     def _say(self) -> None:
+        """On the answer's head, unless it has left: then the wait can be asked for."""
         exchange = self._exchange
+        if exchange.committed:
+            return
         if self._has_said:
             exchange.receipt = [header for header in exchange.receipt if not header[0].startswith(b"x-faregate-queue-")]
-        exchange.receipt += self.headers()
+        exchange.receipt += ((b"x-faregate-queue-ms", b"%d" % self._waited_ms), *self.headers())
         self._has_said = True
 
 
