@@ -59,7 +59,8 @@ check: install-dev ## lint, format, types, arrows, house rules
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pytest -q -m "not chaos" tests/tidy tests/deploy
 
-sim: install-dev ## explore the hold protocol with every fault and every pair of faults
+sim: install-dev ## explore the hold protocol with every pair of faults; the order of the line under many seeds
+	@$(BIN)/python -m tests.simulation.queue_main --plots docs/plots
 	@$(BIN)/python -m tests.simulation
 
 chaos: install-dev ## kill each process in turn under load

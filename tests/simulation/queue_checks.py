@@ -62,6 +62,8 @@ class Checks:
 
     def _ranks(self, world: World, granted: list[int]) -> None:
         """A class overtakes one above it by its floor alone: with a hundredth part of each turn of others for each percent."""
+        if not granted:
+            return
         line, rules = world.model.line.values(), world.setting.classes.rules
         for (request, replica), rank in zip(world.granted.items(), granted, strict=True):
             overtaken = [p for p in line if p.rank < rank and replica in p.replicas and world.model.alive(p.gateway)]
@@ -76,13 +78,13 @@ class Checks:
     def _floors(self, world: World, granted: list[int]) -> None:
         """A class that waits all the time while it runs less than its floor has its turn before too many others had theirs."""
         model, slots = world.model, sum(world.setting.caps.values())
+        waiting = {place.rank for place in model.line.values()}
+        running = Counter(held.rank for held in model.slots.values())
         for rank in RANKS:
             floor = world.setting.classes.rules(CLASSES[rank]).floor_percent
-            waits = any(place.rank == rank for place in model.line.values())
-            runs = sum(held.rank == rank for held in model.slots.values())
-            is_short = floor > 0 and waits and runs * 100 < floor * slots and not world.broken
+            is_short = floor > 0 and rank in waiting and running[rank] * 100 < floor * slots and not world.broken
             self.passed[rank] = self.passed[rank] + len(granted) if is_short and rank not in granted else 0
-            assert self.passed[rank] * floor <= 300 + 10 * floor, f"{CLASSES[rank]} starves"
+            assert self.passed[rank] * floor <= 100 + 6 * floor, f"{CLASSES[rank]} starves"
 
 
 def _is_capped(world: World, place: Place, slots: int) -> bool:

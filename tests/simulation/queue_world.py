@@ -57,6 +57,7 @@ class Call:
     output_at: int = 0
     waits_since: int = 0
     waited: int = 0
+    ended: int = 0
     is_unsure: bool = False
 
 
@@ -250,7 +251,7 @@ class World:
     def _end(self, call: Call, how: str) -> None:
         if call.state is State.WAITS:
             call.waited += self.time - call.waits_since
-        call.state, call.how = State.OVER, how
+        call.state, call.how, call.ended = State.OVER, how, self.time
         self.ended += 1
         self.excused.discard(call)
         if call.gateway:

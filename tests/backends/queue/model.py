@@ -236,6 +236,8 @@ class PoolModel:
     def _serve(self) -> None:
         self.is_served = True
         room, slots = self._room()
+        if not any(room.values()):
+            return
         line = Line(
             self.now, self.classes, self.line, self.scores, [0] * len(CLASSES), room, slots, self.credits, self.alive, self._leave
         )

@@ -1,6 +1,7 @@
 """Who is next in a pool's line, and whom to ask back for it: the order as pure decisions over plain values."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -93,7 +94,8 @@ class Line:
     depths: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.depths = [sum(place.rank == rank for place in self.waiting.values()) for rank in RANKS]
+        counts = Counter(place.rank for place in self.waiting.values())
+        self.depths = [counts[rank] for rank in RANKS]
 
     def next_up(self) -> tuple[str, str, bool] | None:
         """Request, replica, and whether it was the floor of its class that gave it the turn."""
@@ -160,6 +162,8 @@ class Line:
 def to_ask_back(now: int, waiting: dict[str, Place], slots: dict[str, Held]) -> list[str]:
     """Calls whose slots are asked back now: for each waiter that has stood a moment, the newest of the lowest class below it."""
     needed, found = 0, list[str]()
+    if not any(held.may_be_asked for held in slots.values()):
+        return found
     asked = sum(held.is_awaited and held.asked >= now - RECALL_LASTS_MS for held in slots.values())
     for rank in RANKS[:-1]:
         stood = {r: place for r, place in waiting.items() if place.rank == rank and place.arrival + RECALL_AFTER_MS <= now}
