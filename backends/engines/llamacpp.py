@@ -8,6 +8,6 @@ LLAMACPP = EngineKind(
     metrics_path="/metrics",  # 501 unless started with --metrics
     gauges=Gauges(running="llamacpp:requests_processing", waiting="llamacpp:requests_deferred", kv_use=None, preemptions=None),
     priority=None,
-    lacks=frozenset({"priority"}),
+    lacks=frozenset({"priority", "dimensions"}),
     lacks_endpoints=frozenset({"score"}),
 )

@@ -216,6 +216,13 @@ MESSAGES = (
 
 VECTORS = (
     Edit("documents of `/v1/rerank` that are objects", "their `text` alone", "engines take strings only", "rerank._as_texts"),
+    Edit(
+        "`dimensions`",
+        "refused with 400",
+        "it would be ignored, and the vectors be longer than was asked for",
+        "embeddings._held_to_dimensions",
+        LLAMACPP,
+    ),
     Edit("`top_n: null`", "removed", "engines take a number only", "rerank._as_texts"),
     Edit(
         "token ids, `messages` in `/v1/embeddings`; `queries`, `documents`, `items`, `data_1`, `data_2` in `/v1/score`",

@@ -13,6 +13,7 @@ from backends.fleet import Replica
 from gateway.api.chunks import parse_answer
 from gateway.api.dialect import Question, Whole
 from gateway.api.endpoint import Asked, Body, Endpoint
+from gateway.api.faults import EngineRefused
 from gateway.api.sse import StreamBroke
 from gateway.api.whole_only import WholeOnly, is_number, listed, texts_in, tokens_of, wrong
 from gateway.errors import Refusal
@@ -40,8 +41,10 @@ def _input(body: Body) -> Asked:
     return Asked(prompts=1, items=len(texts_in(body, "input")))
 
 
-def _as_sent(body: Body, replica: Replica, stream: bool) -> None:
-    """Nothing is changed but what all endpoints change."""
+def _held_to_dimensions(body: Body, replica: Replica, stream: bool) -> None:
+    """Nothing is changed. Raises: EngineRefused where longer vectors than were asked for would come without a word."""
+    if body.get("dimensions") is not None and "dimensions" in replica.engine.lacks:
+        raise EngineRefused(400, "The engine of this model makes vectors of one length only; leave out dimensions.", "dimensions")
 
 
 class Vectors(WholeOnly):
@@ -112,7 +115,7 @@ EMBEDDINGS = Endpoint(
     name="embeddings",
     dialect=Vectors(),
     ask=_input,
-    edit=_as_sent,
+    edit=_held_to_dimensions,
     input_field="input",
     kinds=frozenset({"embedding"}),
     streams=False,

@@ -7,7 +7,9 @@ import orjson
 from gateway.errors import Refusal
 
 # Texts by which engines say that prompt and output do not fit the context.
-_CONTEXT_WORDS = ("maximum context length", "context length", "context size", "exceed_context_size")
+_CONTEXT_WORDS = ("maximum context length", "context length", "context size", "exceed_context_size", "too large to process")
+# llama.cpp's 500 to a text that is longer than it embeds at once: no other replica does better.
+_TOO_LONG = "is too large to process"
 
 
 class EngineOverloaded(Exception):
@@ -32,6 +34,8 @@ def raise_status(status: int, body: bytes) -> None:
     message, param = _message(body)
     if status in (429, 503):
         raise EngineOverloaded(f"status {status}")
+    if status == 500 and _TOO_LONG in message:
+        raise EngineRefused(400, message, param)
     # 401, 403 and 404 mean that our fleet file is wrong, not the client's request.
     if status >= 500 or status in (401, 403, 404) or status < 400:
         raise EngineFailed(f"status {status}")
