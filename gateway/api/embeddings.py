@@ -69,8 +69,8 @@ def _is_as_asked(body: bytes, wanted: int, in_base64: bool) -> bool:
     start = b'"embedding":' + (b'"' if in_base64 else b"[")
     end = b'"' if in_base64 else b"]"
     is_whole = body.count(start) == wanted and start + end not in body
-    # A number that is none comes as null.
-    return is_whole and (in_base64 or not (b"[null" in body or b",null" in body))
+    # A number that is none comes as null, and what is in a list has no name before it.
+    return is_whole and (in_base64 or body.count(b"null") == body.count(b":null"))
 
 
 def _usage_in(body: bytes) -> Usage:

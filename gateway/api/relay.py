@@ -1,5 +1,6 @@
 """An engine's answer on its way to the client: bytes as they came, watched for output, end and errors."""
 
+import asyncio
 from typing import Protocol
 
 from gateway.api.dialect import JSON, Question, Reader
@@ -9,6 +10,9 @@ from gateway.progress import Progress
 
 # An answer that is not streamed is held until it is whole; no answer comes near this.
 ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
+# Reading one as large takes milliseconds, and two thousand vectors that have to be converted half a second: a thread's work, so
+# that everybody else's calls go on meanwhile.
+LARGE_BYTES = 1024 * 1024
 
 
 class Answer(Protocol):
@@ -21,7 +25,8 @@ async def relay_whole(answer: Answer, exchange: Exchange, progress: Progress, qu
     """Raises: StreamBroke when the engine's body is not an answer to the question, ClientGone."""
     body = await read_all(answer)
     progress.first_byte_ms = exchange.elapsed_ms()
-    told = exchange.dialect.whole(body, question)
+    read = exchange.dialect.whole
+    told = read(body, question) if len(body) < LARGE_BYTES else await asyncio.to_thread(read, body, question)
     progress.count(told.usage)
     progress.empty = told.is_empty
     progress.status = 200

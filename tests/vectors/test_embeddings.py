@@ -73,6 +73,13 @@ def test_the_fare_covers_a_batch_of_inputs(served: Town, inputs: int, fare: int)
     assert event.event["prompt_tokens"] == inputs
 
 
+def test_two_thousand_vectors_are_converted_as_one_is(served: Town) -> None:
+    text = told({"other_format": True})
+    answer = post(served, served.key(), input=[text] * 2048, dimensions=200)
+    assert len(answer.content) > 1024 * 1024
+    assert [item["embedding"] for item in answer.json()["data"]] == [vector_of(text, 200)] * 2048
+
+
 def test_an_n_that_multiplies_nothing_costs_nothing(served: Town) -> None:
     answer = post(served, served.key("free"), input="x", n=7, best_of=9)
     assert (answer.status_code, answer.headers["x-faregate-fare"]) == (200, "1")
