@@ -1,11 +1,12 @@
-"""An engine's metrics page, read as far as it matters: found by substring search, since parsing it all would hold the loop."""
+"""An engine's metrics page, read as far as it matters, by substring search: parsing all of vLLM's takes over twenty times as long
+(13 ms against 0.5 on a busy core), and would hold the loop every two seconds for each replica."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from backends.engines.kind import Gauges
 
-# vLLM's page has about 100 KB, most of it buckets of histograms.
+# vLLM's page has about 70 KB, most of it buckets of histograms.
 PAGE_LIMIT_BYTES = 4 * 1024 * 1024
 
 
