@@ -37,7 +37,7 @@ class Codex:
     def run(self, prompt: str) -> list[dict[str, Any]]:
         done = run(
             ["codex", "exec", "--json", "--skip-git-repo-check", "--sandbox", "read-only", prompt],
-            variables={"CODEX_HOME": str(self._home), "FAREGATE_API_KEY": self.customer.token},
+            variables={"CODEX_HOME": str(self._home), "GATEWAY_API_KEY": self.customer.token},
             folder=self._folder,
         )
         return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
