@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from anthropic import Anthropic
 
-from tests.conformance.test_messages import TOOL, client_of, post
+from tests.conformance.test_messages import calls, client_of, post
 from tests.engine.vllm import CHAT
 from tests.recordings.recording import recorded
 from tests.support.gateway import Town, wait_for
@@ -36,14 +36,14 @@ def test_the_sdks_own_stream_builds_a_message_whose_tokens_are_metered(faregate:
     assert message["prompt_tokens"] == counted == final.usage.input_tokens + (final.usage.cache_read_input_tokens or 0)
 
 
-@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "get_weather"}])
-def test_a_call_that_was_asked_for_comes(client: Anthropic, choice: Any) -> None:
-    asked: Any = {**HELLO, "max_tokens": 80, "tools": [TOOL], "tool_choice": choice}
+@pytest.mark.parametrize("case", ["messages-tools-any", "messages-tools-named"])
+def test_a_call_that_was_asked_for_comes(client: Anthropic, case: str) -> None:
+    asked = {**recorded("vllm", case).call.body, "model": CHAT}
+    asked["extra_body"] = {"temperature": asked.pop("temperature")}
     with client.messages.stream(**asked) as stream:
         streamed = stream.get_final_message().to_dict()
     for answer in (streamed, client.messages.create(**asked).to_dict()):
-        content: Any = answer["content"]
-        assert {block["name"] for block in content} == {"get_weather"}
+        assert [(name, set(given)) for name, given in calls(answer["content"])] == [("get_weather", {"city"})]
         assert answer["stop_reason"] == "tool_use"
 
 

@@ -5,14 +5,16 @@ from urllib.parse import urlsplit
 
 from tests.recordings.recording import Answer, Call
 
-HEADERS = {"content-type": "application/json", "accept": "*/*", "anthropic-version": "2023-06-01"}
+HEADERS = {"content-type": "application/json", "accept": "*/*"}
 # What a proxy or the clock adds, and differs from one recording to the next without meaning anything.
 LEFT_OUT = frozenset({"date", "keep-alive", "connection", "content-length", "transfer-encoding"})
 
 
 def ask(url: str, call: Call, *, token: str | None = None, timeout_seconds: float = 120.0) -> Answer:
     """`url` is the engine's, without a path; `token` a gateway's key. An answer that is cut off has the bytes until then."""
-    headers = HEADERS if token is None else {**HEADERS, "authorization": f"Bearer {token}"}
+    headers = {**HEADERS, "anthropic-version": "2023-06-01"} if "/messages" in call.path else dict(HEADERS)
+    if token is not None:
+        headers["authorization"] = f"Bearer {token}"
     where = urlsplit(url)
     connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=timeout_seconds)
     try:
