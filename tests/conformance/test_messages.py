@@ -87,7 +87,7 @@ def test_a_tool_is_called_and_its_result_answered(client: Anthropic, standing_en
     whole = client.messages.create(**asked, tools=[TOOL])
     for answer in (streamed.to_dict(), whole.to_dict()):
         assert answer["stop_reason"] == "tool_use"
-        assert _calls(answer["content"]) == [("get_weather", {"city": "Paris"})]
+        assert calls(answer["content"]) == [("get_weather", {"city": "Paris"})]
     result: Any = {"type": "tool_result", "tool_use_id": "chatcmpl-tool-1", "content": [{"type": "text", "text": "18"}]}
     turns: Any = [*asked["messages"], {"role": "assistant", "content": streamed.content}, {"role": "user", "content": [result]}]
     after = client.messages.create(**{**asked, "messages": turns}, tools=[TOOL])
@@ -95,7 +95,7 @@ def test_a_tool_is_called_and_its_result_answered(client: Anthropic, standing_en
     assert standing_engine.journal()["requests"][-1]["body"]["messages"][-1]["content"] == [result]
 
 
-def _calls(content: Any) -> list[tuple[str, Any]]:
+def calls(content: Any) -> list[tuple[str, Any]]:
     return [(block["name"], block["input"]) for block in content if block["type"] == "tool_use"]
 
 
