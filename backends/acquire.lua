@@ -53,7 +53,7 @@ if not known and not call.at_head then
     return { 'held', replica }
   end
   local depth = depth_of(call.class)
-  if depth >= depth_limit then return { 'full', depth } end
+  if depth >= depth_limit and waits_of(call) >= portion(call, depth_limit) then return { 'full', depth } end
   if call.arrival == 0 then call.arrival = now end
   stand_in_line(request, call)
 end

@@ -165,6 +165,19 @@ local function serve()
   end
 end
 
+-- What one account may have of a line that is full: none keeps the others out of it by filling it.
+local function waits_of(call)
+  local flow = flow_of(call)
+  return redis.call('ZLEXCOUNT', INDEX, '[f' .. flow .. ' ', '(f' .. flow .. '!')
+end
+
+local function portion(call, depth_limit)
+  local base = call.class * CLASS_STEP
+  local flows = redis.call('ZCOUNT', FLOWS, base, '(' .. base + CLASS_STEP)
+  if not redis.call('ZSCORE', FLOWS, flow_of(call)) then flows = flows + 1 end
+  return math.floor(depth_limit / flows)
+end
+
 -- The newest call of the lowest class below `class` that may still be asked, on a replica that the waiter can use.
 local function newest_below(class, call)
   local wanted = {}

@@ -15,11 +15,13 @@ from gateway.valkey import Valkey, ValkeyUnavailable
 
 POOL = "smol"
 ONE = [("one", 1)]
+# A machine that is busy with other tests may stall for longer than a gateway should wait.
+PATIENT_MS = 2000
 
 
 class Gateway:
-    def __init__(self, url: str, name: str, lease_ms: int, wakes: Wakes | None) -> None:
-        self.valkey = Valkey(url)
+    def __init__(self, url: str, name: str, lease_ms: int, wakes: Wakes | None, timeout_ms: int = PATIENT_MS) -> None:
+        self.valkey = Valkey(url, timeout_ms)
         wakes = wakes or BlockingWakes(url)
         self.queue = Queue(self.valkey, wakes, name, unreachable=ValkeyUnavailable, lease_ms=lease_ms)
         self.beat: asyncio.Task[None] | None = None
@@ -44,8 +46,10 @@ class Gateway:
 
 
 @asynccontextmanager
-async def gateway(url: str, name: str, lease_ms: int = 5000, wakes: Wakes | None = None) -> AsyncIterator[Gateway]:
-    found = Gateway(url, name, lease_ms, wakes)
+async def gateway(
+    url: str, name: str, lease_ms: int = 5000, wakes: Wakes | None = None, timeout_ms: int = PATIENT_MS
+) -> AsyncIterator[Gateway]:
+    found = Gateway(url, name, lease_ms, wakes, timeout_ms)
     await found.start()
     try:
         yield found
@@ -103,12 +107,12 @@ class DeafWakes:
 
 async def hold(
     owner: Gateway, request: str, hold_seconds: float, note: Callable[[str], None] | None = None, *,
-    class_: str = "free", account: str = "", worked: int | None = None,
+    class_: str = "free", account: str = "", worked: int | None = None, depth: int = 1000,
 ) -> None:  # fmt: skip
     """A call that takes a slot, notes that it has it, and leaves."""
     with owner.queue.slot(POOL, request, class_, account=account) as slot:
         slot.worked = worked
-        await slot.take(ONE, 10, 1000)
+        await slot.take(ONE, 10, depth)
         if note is not None:
             note(request)
         await asyncio.sleep(hold_seconds)

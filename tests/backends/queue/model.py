@@ -124,7 +124,9 @@ class PoolModel:
             self._take(request, replica, place)
             self._charge(place.flow, place.estimate, self.now)
             return "held " + replica
-        if sum(other.rank == place.rank for other in self.line.values()) >= depth_max:
+        accounts = {flow for flow in self.scores if flow[0] == place.rank} | {place.flow}
+        own = sum(other.flow == place.flow and not other.at_head for other in self.line.values())
+        if sum(other.rank == place.rank for other in self.line.values()) >= depth_max and own >= depth_max // len(accounts):
             return "full"
         place.arrival = place.arrival or self.now
         self._stand(request, place)

@@ -120,6 +120,22 @@ async def test_each_class_has_a_depth_of_its_own(valkey: ValkeyServer) -> None:
             await asyncio.gather(cancelled(waiter), cancelled(other))
 
 
+async def test_an_account_that_fills_the_line_keeps_no_other_out_of_it(valkey: ValkeyServer) -> None:
+    async with gateway(valkey.url, "a") as a:
+        with looking(valkey.url) as client, a.queue.slot(POOL, "holder") as holder:
+            await holder.take(ONE, 1, 5)
+            waiters = [asyncio.create_task(hold(a, f"r{number}", 0, account="heavy", depth=4)) for number in range(4)]
+            await until(lambda: len(line(client)) == 4)
+            with a.queue.slot(POOL, "r4", account="heavy") as full, pytest.raises(PoolFull):
+                await full.take(ONE, 1, 4)
+            waiters += [asyncio.create_task(hold(a, f"l{number}", 0, account="light", depth=4)) for number in range(2)]
+            await until(lambda: len(line(client)) == 6)
+            with a.queue.slot(POOL, "l2", account="light") as full, pytest.raises(PoolFull):
+                await full.take(ONE, 1, 4)
+            for waiter in waiters:
+                await cancelled(waiter)
+
+
 async def test_a_wait_that_would_be_too_long_is_refused_at_once(valkey: ValkeyServer) -> None:
     async with gateway(valkey.url, "a") as a:
         await hold(a, "sample", 0.4)  # so long does a call hold its slot here

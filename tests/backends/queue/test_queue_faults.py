@@ -96,7 +96,7 @@ async def test_what_a_gateway_does_not_know_of_is_swept(server: ValkeyServer) ->
 
 
 async def test_while_valkey_does_not_answer_calls_fail_fast_and_what_they_asked_for_is_given_back(server: ValkeyServer) -> None:
-    async with gateway(server.url, "a") as a:
+    async with gateway(server.url, "a", timeout_ms=100) as a:
         with looking(server.url) as client:
             with a.queue.slot(POOL, "warm") as warm:
                 await warm.take(ONE, 1, 5)
@@ -118,7 +118,7 @@ async def test_while_valkey_does_not_answer_calls_fail_fast_and_what_they_asked_
 
 
 async def test_a_waiter_keeps_its_place_through_a_short_silence(server: ValkeyServer) -> None:
-    async with gateway(server.url, "a") as a:
+    async with gateway(server.url, "a", timeout_ms=100) as a:
         with looking(server.url) as client:
             with a.queue.slot(POOL, "holder") as holder:
                 await holder.take(ONE, 1, 5)
@@ -136,7 +136,7 @@ async def test_a_waiter_keeps_its_place_through_a_short_silence(server: ValkeySe
 
 
 async def test_valkey_killed_and_started_again_has_every_running_call_soon(server: ValkeyServer) -> None:
-    async with gateway(server.url, "a") as a:
+    async with gateway(server.url, "a", timeout_ms=100) as a:
         with a.queue.slot(POOL, "holder") as holder, a.queue.slot(POOL, "next") as following:
             await holder.take(ONE, 1, 5)
             os.kill(server.process.pid, signal.SIGKILL)
