@@ -1,11 +1,12 @@
 """One request's place in its key's row of errors: refused when the row is too long, else noted by how it ends."""
 
 from gateway.api.body import ClientGone
-from gateway.limits.refusals import IdempotencyKeyInUse, TooManyOpenCalls
+from gateway.limits.refusals import IdempotencyKeyInUse, QuotaUsedUp, TooManyOpenCalls
 from gateway.loops import Loops, RequestRepeated
 
-# These count for nothing: nobody was answered, or the answer to one of the key's calls is on its way, or we said it already.
-_NO_ERRORS = (ClientGone, TooManyOpenCalls, IdempotencyKeyInUse, RequestRepeated)
+# These count for nothing: nobody was answered, or the answer to one of the key's calls is on its way, or we said it already; or
+# the day's quota is spent, which costs nothing to say and ends in an instant, at midnight or with a larger plan.
+_NO_ERRORS = (ClientGone, TooManyOpenCalls, QuotaUsedUp, IdempotencyKeyInUse, RequestRepeated)
 
 
 class Attempt:

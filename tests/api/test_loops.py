@@ -88,7 +88,7 @@ def test_two_loops_of_one_key_are_both_stopped() -> None:
 @pytest.mark.parametrize(
     ("error", "counts"),
     [
-        (QuotaUsedUp("account", 60, 60, 0), True),
+        (QuotaUsedUp("account", 60, 60, 0), False),
         (RateExceeded("account", 10, 500), True),
         (KeyError("our own fault"), True),
         (ClientGone(), False),
