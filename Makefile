@@ -1,6 +1,6 @@
 # One command for each thing; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs doctor test test-engine clients test-clients check sim chaos bench format lock install install-dev clean
+.PHONY: help up down status logs doctor test test-engine clients test-clients check sim chaos bench bench-queue format lock install install-dev clean
 
 # The first Python that is new enough, else whatever python3 is, which is then told what is missing.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -68,6 +68,10 @@ chaos: install-dev ## kill each process in turn under load
 
 bench: install-dev ## CPU per request and per chunk, beside nginx and a bare pass-through
 	@$(BIN)/python -m tests.benchmarks.run
+
+bench-queue: install-dev ## our order beside a real vLLM's own two, half an hour alone on the machine; `QUICK=1` shows that it works
+	@$(BIN)/python -m tests.engine.install
+	@$(BIN)/python -m tests.benchmarks.queue.run $(if $(QUICK),--quick)
 
 format: install-dev ## put the source in order
 	@$(BIN)/ruff check --fix --quiet .

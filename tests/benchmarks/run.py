@@ -90,7 +90,7 @@ def _report(requests: dict[str, list[Sample]], chunks: dict[str, list[Sample]], 
         "rounds": options.rounds,
         "seconds": options.seconds,
         "nginx": "measured" if NGINX in requests else "not installed",
-        "machine": {"cpu": _cpu(), "cores": len(os.sched_getaffinity(0)), "system": platform.platform()},
+        "machine": {"cpu": cpu_name(), "cores": len(os.sched_getaffinity(0)), "system": platform.platform()},
         "versions": {"python": platform.python_version()}
         | {name: version(name) for name in ("uvicorn", "uvloop", "httptools", "hiredis", "orjson")},
         "targets": {
@@ -131,7 +131,7 @@ def _table(requests: dict[str, list[Sample]], chunks: dict[str, list[Sample]]) -
     return table
 
 
-def _cpu() -> str:
+def cpu_name() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
