@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-import redis
 
 from gateway.local.llamacpp import MODEL, LlamaCpp
 from tests.engine import test_llamacpp
@@ -11,7 +10,7 @@ from tests.engine.answers import Answers, answers
 from tests.engine.breaches import BREACHES
 from tests.recordings.calls import CALLS
 from tests.support.gateway import Town, town
-from tests.support.services import PostgresServer, ValkeyServer
+from tests.support.services import PostgresServer, running_valkey
 
 pytestmark = pytest.mark.engine
 
@@ -26,14 +25,16 @@ def of_vllm(faregate: Town) -> Answers:
 def of_llamacpp(
     llamacpp: LlamaCpp,
     postgres_server: PostgresServer,
-    valkey_server: ValkeyServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Answers]:
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
+    """With a Valkey of its own: the other gateway still runs on the session's."""
     fleet = f'[[replica]]\nid = "local"\nmodel = "{MODEL}"\nengine = "llamacpp"\nurl = "{llamacpp.url}"\nslots = 4\n'
     folder = tmp_path_factory.mktemp("llamacpp")
-    with postgres_server.database() as url, town(url, valkey_server.url, folder, fleet) as built:
+    with (
+        postgres_server.database() as url,
+        running_valkey() as valkey,
+        town(url, valkey.url, folder, fleet) as built,
+    ):
         yield answers(built.gateway().url, test_llamacpp.CASES, token=built.key().token, at_once=4)
 
 
