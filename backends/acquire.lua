@@ -42,11 +42,11 @@ serve() -- those ahead first: what is free after this, nobody ahead can use
 slot = slot_of(request)
 if slot then return held(slot) end
 
-local room, _, slots = rooms()
+local pool = pool_now()
 if not known and not call.at_head then
   local kept = 0
   for class = 0, tonumber(call.class) - 1 do kept = kept + rule_of(class).reserved end
-  local replica = replica_for(call, room, math.min(kept, slots - 1))
+  local replica = replica_for(call, pool, math.min(kept, pool.slots - 1))
   if replica then
     take(request, replica, call)
     charge_flow(call, call.estimate, now)
@@ -72,8 +72,8 @@ else
   local sooner = redis.call('ZCOUNT', FLOWS, base, '(' .. redis.call('ZSCORE', FLOWS, flow))
   ahead = ahead + math.min(depth - 1, count(heads) + own * turns + sooner)
 end
-local expected = math.ceil((ahead + 1) * mean / math.max(1, slots))
-if not known and not call.at_head and ahead >= slots and expected > may_wait then
+local expected = math.ceil((ahead + 1) * mean / math.max(1, pool.slots))
+if not known and not call.at_head and ahead >= pool.slots and expected > may_wait then
   leave_line(request, call)
   return { 'slow', depth - 1, expected }
 end

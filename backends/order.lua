@@ -22,20 +22,20 @@ local function rule_of(class)
   return rules[class + 1]
 end
 
--- What is free by replica, how much in all, and how many slots there are.
-local function rooms()
+-- What is free: by replica, and in all; and how many slots there are.
+local function pool_now()
   local caps, counts = redis.call('HGETALL', CAPS), {}
   local found = redis.call('HGETALL', N)
   for i = 1, #found, 2 do counts[found[i]] = tonumber(found[i + 1]) end
-  local room, free_slots, slots = {}, 0, 0
+  local pool = { room = {}, free = 0, slots = 0 }
   for i = 1, #caps, 2 do
     local cap, at = string.match(caps[i + 1], '^(%d+) (%d+)$')
     if tonumber(at) + CAPS_TTL >= now then
-      room[caps[i]] = math.max(0, tonumber(cap) - (counts[caps[i]] or 0))
-      free_slots, slots = free_slots + room[caps[i]], slots + tonumber(cap)
+      pool.room[caps[i]] = math.max(0, tonumber(cap) - (counts[caps[i]] or 0))
+      pool.free, pool.slots = pool.free + pool.room[caps[i]], pool.slots + tonumber(cap)
     end
   end
-  return room, free_slots, slots
+  return pool
 end
 
 local function running(class) return count('x' .. class) + count('i' .. class) end
@@ -45,15 +45,12 @@ local function running_from(class)
   return sum
 end
 
--- The replica that the waiter may have now: its first with room, when more is free to it than is kept for classes above.
-local function replica_for(call, room, kept)
-  local chosen, free_slots = nil, 0
+-- The replica that the waiter may have now: its first with room, when more is free in the pool than is kept for classes above.
+local function replica_for(call, pool, kept)
+  if pool.free <= kept then return end
   for _, name in ipairs(call.replicas) do
-    local here = room[name] or 0
-    free_slots = free_slots + here
-    if here > 0 then chosen = chosen or name end
+    if (pool.room[name] or 0) > 0 then return name end
   end
-  return free_slots > kept and chosen or nil
 end
 
 local function is_before(call, replica, other, other_replica)
@@ -66,28 +63,29 @@ local function is_before(call, replica, other, other_replica)
   return call.arrival < other.arrival
 end
 
--- A waiter that can be served: request, call, replica. Those of dead gateways are dropped on the way.
-local function usable(request, room, kept)
+-- The waiter, and the replica that it may have. Those of dead gateways are dropped on the way.
+local function usable(request, pool, kept)
   local call = waiter_of(request)
-  if alive(call.gateway) then return call, replica_for(call, room, kept) end
+  if alive(call.gateway) then return call, replica_for(call, pool, kept) end
   leave_line(request, call)
+  pool.depths[tonumber(call.class)] = pool.depths[tonumber(call.class)] - 1
 end
 
 -- The first of these index entries that can be served, and how many more may be looked at.
-local function first_usable(entries, room, kept, looks)
+local function first_usable(entries, pool, kept, looks)
   for _, member in ipairs(entries) do
     if looks == 0 then break end
     looks = looks - 1
     local request = string.match(member, '(%S+)$')
-    local call, replica = usable(request, room, kept)
+    local call, replica = usable(request, pool, kept)
     if replica then return looks, request, call, replica end
   end
   return looks
 end
 
-local function first_of_class(class, room, kept)
+local function first_of_class(class, pool, kept)
   local heads = redis.call('ZRANGEBYLEX', INDEX, '[h' .. class .. ' ', '(h' .. class .. '!', 'LIMIT', 0, SCAN)
-  local looks, head, head_call, head_replica = first_usable(heads, room, kept, SCAN)
+  local looks, head, head_call, head_replica = first_usable(heads, pool, kept, SCAN)
   if head then return head, head_call, head_replica end
   local base = class * CLASS_STEP
   local flows = redis.call('ZRANGEBYSCORE', FLOWS, base, '(' .. base + CLASS_STEP, 'WITHSCORES', 'LIMIT', 0, SCAN)
@@ -96,7 +94,7 @@ local function first_of_class(class, room, kept)
     local work = 2 ^ (tonumber(flows[i + 1]) - base - now / HALF_LIFE)
     if looks == 0 or (limit and (work > limit or i > 2 * NEAR)) then break end
     local other, other_call, other_replica
-    looks, other, other_call, other_replica = first_usable(heads_of(flows[i], DEEP), room, kept, looks)
+    looks, other, other_call, other_replica = first_usable(heads_of(flows[i], DEEP), pool, kept, looks)
     if other then
       limit = limit or math.max(work * NEAR_SHARE, work + NEAR_TOKENS)
       if not request or is_before(other_call, other_replica, call, replica) then
@@ -108,11 +106,12 @@ local function first_of_class(class, room, kept)
 end
 
 -- A class that waits below its floor earns its share of each slot that goes elsewhere; a whole one earned is its next turn.
-local function count_turn(class, was_due, depths, slots, credits)
+local function count_turn(class, was_due, pool)
+  local credits = pool.credits
   if was_due then credits[class] = credits[class] - 100 end
   for other = 0, LOWEST do
     local floor = rule_of(other).floor
-    if other ~= class and floor > 0 and depths[other] > 0 and running(other) * 100 < floor * slots then
+    if other ~= class and floor > 0 and pool.depths[other] > 0 and running(other) * 100 < floor * pool.slots then
       credits[other] = math.min(100, credits[other] + floor)
     end
   end
@@ -121,21 +120,21 @@ local function count_turn(class, was_due, depths, slots, credits)
   end
 end
 
-local function next_waiter(room, slots, depths, credits)
-  local kept = 0
+local function next_waiter(pool)
+  local kept, above, depths = 0, 0, pool.depths
   for class = 0, LOWEST do -- floors first: they go before what is kept for classes above
-    if depths[class] > 0 and credits[class] >= 100 then
-      local request, call, replica = first_of_class(class, room, 0)
+    if depths[class] > 0 and pool.credits[class] >= 100 then
+      local request, call, replica = first_of_class(class, pool, 0)
       if request then return request, call, replica, true end
     end
   end
-  local above = 0
   for class = 0, LOWEST do
     local rule = rule_of(class)
     -- While somebody above waits, a class and all below it run no more than its share together.
-    if above > 0 and rule.share < 100 and running_from(class) >= math.max(1, math.floor(rule.share * slots / 100)) then return end
+    local most = math.max(1, math.floor(rule.share * pool.slots / 100))
+    if above > 0 and rule.share < 100 and running_from(class) >= most then return end
     if depths[class] > 0 then
-      local request, call, replica = first_of_class(class, room, math.min(kept, slots - 1))
+      local request, call, replica = first_of_class(class, pool, math.min(kept, pool.slots - 1))
       if request then return request, call, replica, false end
     end
     above, kept = above + depths[class], kept + rule.reserved
@@ -145,14 +144,15 @@ end
 -- Free capacity goes to those who wait, in their order; after every script no waiter at the head could be served.
 local function serve()
   if redis.call('HLEN', WAITING) == 0 then return end
-  local room, free_slots, slots = rooms()
-  if free_slots == 0 then return end
-  local depths, credits, known = {}, {}, redis.call('HMGET', CREDIT, 0, 1, 2, 3, 4)
+  local pool = pool_now()
+  if pool.free == 0 then return end
+  pool.depths, pool.credits = {}, {}
+  local known = redis.call('HMGET', CREDIT, 0, 1, 2, 3, 4)
   for class = 0, LOWEST do
-    depths[class], credits[class] = depth_of(class), tonumber(known[class + 1] or '0')
+    pool.depths[class], pool.credits[class] = depth_of(class), tonumber(known[class + 1] or '0')
   end
-  while free_slots > 0 do
-    local request, call, replica, was_due = next_waiter(room, slots, depths, credits)
+  while pool.free > 0 do
+    local request, call, replica, was_due = next_waiter(pool)
     if not request then return end
     leave_line(request, call)
     take(request, replica, call)
@@ -160,8 +160,8 @@ local function serve()
     redis.call('ZADD', INDEX, 0, entry('u', now, request))
     tell(call.gateway, 'grant ' .. request .. ' ' .. replica)
     local class = tonumber(call.class)
-    depths[class], room[replica], free_slots = depths[class] - 1, room[replica] - 1, free_slots - 1
-    count_turn(class, was_due, depths, slots, credits)
+    pool.depths[class], pool.room[replica], pool.free = pool.depths[class] - 1, pool.room[replica] - 1, pool.free - 1
+    count_turn(class, was_due, pool)
   end
 end
 

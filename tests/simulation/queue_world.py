@@ -110,7 +110,7 @@ class World:
         self.expected = self.ended = 0
         self.gateways: list[Gateway] = []
         self.broken: set[str] = set()
-        self.disturbed_at = -LEASE_MS
+        self.disturbed_at = self.killed_at = -3 * LEASE_MS
         self.excused: set[Call] = set()  # ran when the pool's memory was lost, or all leases ended: not counted on for a while
         self.granted: dict[str, str] = {}  # by the last step, to waiters: request -> replica
         self._by_request: dict[str, Call] = {}
@@ -280,7 +280,7 @@ class World:
 
     def kill(self, gateway: Gateway) -> None:
         """kill -9: its sockets close, so engines stop its calls; it says nothing more."""
-        gateway.is_alive = False
+        gateway.is_alive, self.killed_at = False, self.time
         for call in [*gateway.waiting.values(), *gateway.running.values()]:
             self._end(call, "gateway killed")
 

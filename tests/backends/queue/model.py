@@ -78,7 +78,7 @@ class PoolModel:
     def try_now(self, asked: Asked) -> str:
         if refused := self._refused(asked):
             return refused
-        room = {name: cap - self.in_use(name) for name, cap in asked.preference}
+        room = {name: max(0, cap - self.in_use(name)) for name, cap in asked.preference}
         place = self._place(asked)
         kept = kept_from(self.classes, asked.rank, sum(cap for _, cap in asked.preference))
         replica = replica_for(place, room, kept)

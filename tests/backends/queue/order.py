@@ -72,7 +72,8 @@ def kept_from(classes: Classes, rank: int, slots: int) -> int:
 
 
 def replica_for(place: Place, room: dict[str, int], kept: int) -> str | None:
-    if sum(room.get(name, 0) for name in place.replicas) <= kept:
+    """Its first with room, when more is free in the pool than is kept for classes above."""
+    if sum(room.values()) <= kept:
         return None
     return next((name for name in place.replicas if room.get(name, 0) > 0), None)
 
@@ -144,6 +145,7 @@ class Line:
         for request in requests[:looks]:
             looks -= 1
             if not self.is_alive(self.waiting[request].gateway):
+                self.depths[self.waiting[request].rank] -= 1
                 self.drop(request)
             elif replica := replica_for(self.waiting[request], self.room, kept):
                 return looks, (request, replica)
