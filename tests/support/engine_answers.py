@@ -40,8 +40,14 @@ class Job:
         return n if isinstance(n, int) else 1
 
     @property
+    def calls_tool(self) -> bool:
+        """Until its result has come."""
+        messages = self.payload.get("messages") or ()
+        return self.script.tool and not any(isinstance(message, dict) and message.get("role") == "tool" for message in messages)
+
+    @property
     def finish_reason(self) -> str:
-        if self.script.tool:
+        if self.calls_tool:
             return "tool_calls"
         return "length" if self.count < self.script.chunks and not self.script.empty else "stop"
 
@@ -112,15 +118,17 @@ def _events(job: Job) -> Iterator[tuple[bytes, bool]]:
 
 
 def _delta(job: Job, step: int) -> dict[str, Any]:
-    if job.script.tool:
-        call: dict[str, Any] = {"index": 0, "function": {"arguments": '{"a"' if step == 0 else ":1" if step == 1 else " "}}
+    script = job.script
+    if job.calls_tool:
+        start, end = (len(script.tool_arguments) * at // job.count for at in (step, step + 1))
+        call: dict[str, Any] = {"index": 0, "function": {"arguments": script.tool_arguments[start:end]}}
         if step == 0:
             call |= {"id": "chatcmpl-tool-1", "type": "function"}
-            call["function"]["name"] = "f"
+            call["function"]["name"] = script.tool_name
         return {"tool_calls": [call]}
-    if job.script.reasoning and step < job.count // 2:
-        return {"reasoning_content": job.script.text}
-    return {"content": job.script.text}
+    if script.reasoning and step < job.count // 2:
+        return {"reasoning_content": script.text}
+    return {"content": script.text}
 
 
 def _chunk(job: Job, index: int, delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -143,8 +151,9 @@ def _whole_choice(job: Job, index: int) -> dict[str, Any]:
     if not job.is_chat:
         return {**choice, "text": text}
     message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None, "tool_calls": [], "reasoning_content": None}
-    if job.script.tool:
-        call = {"id": "chatcmpl-tool-1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+    if job.calls_tool:
+        function = {"name": job.script.tool_name, "arguments": job.script.tool_arguments}
+        call = {"id": "chatcmpl-tool-1", "type": "function", "function": function}
         message |= {"content": None, "tool_calls": [call]}
     if job.script.reasoning:
         message |= {"reasoning_content": text, "content": text}
