@@ -1,0 +1,126 @@
+"""Each library's snippet as the docs have it: one prompt, one fare, and what it does when a call fails."""
+
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import httpx2
+import pytest
+
+from tests.conformance.clients.counting import Counted
+from tests.conformance.clients.libraries import AGENTS, LANGCHAIN, LANGCHAIN_JS, LIBRARIES, LLAMAINDEX, Library
+from tests.conformance.clients.programs import Machine
+from tests.conformance.test_responses import script
+from tests.journeys.conftest import MODEL
+from tests.support.gateway import OPEN_ENVELOPE, Customer, Town, wait_for
+
+pytestmark = pytest.mark.clients
+TEXT = "tok tok tok"
+WHY = "The engine failed before its answer was complete."
+PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
+Counting = Callable[[Customer], Counted]
+
+each = pytest.mark.parametrize("library", LIBRARIES, ids=str)
+
+
+@pytest.fixture
+def counts(installation: Town, counted: Counting) -> Counted:
+    return counted(installation.key())
+
+
+@each
+def test_the_snippet_prints_its_answer_at_one_fare(library: Library, machine: Machine, counts: Counted) -> None:
+    done = library.run(machine, counts)
+    assert (done.returncode, done.stdout.strip()) == (0, TEXT), done.stderr
+    assert counts.arrivals() == 1
+    assert counts.verdicts() == ["posted"]
+    assert counts.paths() == [PATHS[library.row["sends to"]]]
+
+
+@each
+def test_an_error_in_the_request_is_said_once(library: Library, machine: Machine, counts: Counted) -> None:
+    done = library.run(machine, counts, script(status=400))
+    assert done.returncode != 0
+    assert "as the script says" in done.stdout + done.stderr
+    assert counts.arrivals() == int(library.row["calls after a 400"])
+    assert set(counts.verdicts()) == {"voided"}
+
+
+@each
+def test_a_busy_engine_is_asked_as_often_as_the_table_says_and_costs_nothing(
+    library: Library, machine: Machine, counts: Counted
+) -> None:
+    expected = library.row["calls when all is busy (503, 529)"]
+    if library is LANGCHAIN_JS:
+        with pytest.raises(subprocess.TimeoutExpired):
+            library.run(machine, counts, script(status=503))
+        assert 2 < counts.arrivals() <= int(expected.removeprefix("up to ").split(",")[0])
+    else:
+        done = library.run(machine, counts, script(status=503))
+        assert done.returncode != 0
+        assert "All GPUs for this model are busy." in done.stdout + done.stderr
+        assert counts.arrivals() == int(expected)
+    assert set(counts.verdicts()) == {"voided"}
+
+
+@each
+def test_a_spent_quota_is_said(library: Library, machine: Machine, installation: Town, counted: Counting) -> None:
+    customer = installation.key(installation.plan(f"one{installation.key().account_id}", quota_per_day=1).code)
+    counts = counted(customer)
+    assert httpx2.post(counts.url, json=chat("hi"), headers=customer.headers).status_code == 200
+    done = library.run(machine, counts)
+    assert done.returncode != 0
+    assert "You have used 1 of 1 requests today" in done.stdout + done.stderr
+    assert counts.arrivals() == 1 + int(library.row["calls when the quota is spent"])
+    assert counts.verdicts() == ["posted"]
+
+
+@each
+def test_a_limit_that_ends_in_seconds_is_waited_out(
+    library: Library, machine: Machine, installation: Town, counted: Counting
+) -> None:
+    plan = installation.plan(f"one{installation.key().account_id}", envelope=replace(OPEN_ENVELOPE, concurrency=1))
+    counts, begun = counted(installation.key(plan.code)), threading.Event()
+    other = threading.Thread(target=_stream_until_another_is_refused, args=(counts, begun))
+    other.start()
+    assert begun.wait(10)
+    done = library.run(machine, counts)
+    other.join()
+    comes_back = library.row["at a 429 with `Retry-After`"] == "comes back"
+    assert (done.returncode == 0, TEXT in done.stdout) == (comes_back, comes_back), done.stderr
+    assert counts.verdicts() == ["posted"] * (2 if comes_back else 1)
+
+
+@each
+@pytest.mark.parametrize("steps", [{"error_after": 1, "pace_ms": 20}, {"die_after": 1, "pace_ms": 20}], ids=["frame", "cut"])
+def test_a_stream_that_breaks_is_an_error_and_costs_nothing(
+    library: Library, machine: Machine, counts: Counted, steps: dict[str, int]
+) -> None:
+    if library is AGENTS:
+        pytest.skip("its snippet doesn't stream")
+    done = library.run(machine, counts, script(**steps))
+    assert done.returncode != 0
+    assert WHY in done.stdout + done.stderr
+    assert set(counts.verdicts()) == {"voided"}
+    assert counts.arrivals() == 1
+
+
+@pytest.mark.parametrize("library", [LANGCHAIN, LLAMAINDEX], ids=str)
+def test_two_texts_are_embedded_at_one_fare(library: Library, machine: Machine, counts: Counted) -> None:
+    done = library.run(machine, counts, which=1)
+    assert (done.returncode, done.stdout.strip()) == (0, "2"), done.stderr
+    assert counts.arrivals() == 1
+    assert counts.verdicts() == ["posted"]
+
+
+def chat(prompt: str) -> dict[str, object]:
+    return {"model": MODEL, "messages": [{"role": "user", "content": prompt}], "stream": True}
+
+
+def _stream_until_another_is_refused(counts: Counted, begun: threading.Event) -> None:
+    body = chat(script(pace_ms=100, chunks=500))
+    with httpx2.stream("POST", counts.url, json=body, headers=counts.customer.headers) as answer:
+        next(answer.iter_bytes())
+        begun.set()
+        wait_for(counts.refusals, 40)
