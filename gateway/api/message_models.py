@@ -12,6 +12,7 @@ VERSION_HEADER = "anthropic-version"
 # What Anthropic's documentation gives where a release date is unknown; catalogue entries have none.
 CREATED = "1970-01-01T00:00:00Z"
 LIMIT_DEFAULT, LIMIT_MAX = 20, 1000
+LIMIT_DIGITS = 9  # Python itself refuses to read thousands of them
 # Claude Code takes no other names from a gateway's list; an alias like this is how an operator gives it one.
 DISCOVERED = ("claude", "anthropic")
 
@@ -67,7 +68,7 @@ def _is_open(dish: Dish, caller: Caller) -> bool:
 
 def _limit(query: Mapping[str, str]) -> int:
     given = query.get("limit", str(LIMIT_DEFAULT))
-    if not given.isdecimal() or not 1 <= int(given) <= LIMIT_MAX:
+    if not given.isdecimal() or len(given) > LIMIT_DIGITS or not 1 <= int(given) <= LIMIT_MAX:
         raise Refusal(400, f"limit must be a whole number of 1 to {LIMIT_MAX}.", param="limit", code="invalid_value")
     return int(given)
 

@@ -1,6 +1,7 @@
 """Paths as clients write them, brought to the one that we serve: `//v1`, a doubled or missing `/v1`, a slash at the end."""
 
 from collections.abc import Collection
+from itertools import dropwhile
 from urllib.parse import unquote
 
 from gateway.api.endpoints import PAID
@@ -31,9 +32,7 @@ def mended(target: str) -> str:
 
 
 def _versioned(segments: list[str]) -> str:
-    while segments[:1] == [VERSION]:
-        segments = segments[1:]
-    return "/".join(["", VERSION, *segments])
+    return "/".join(["", VERSION, *dropwhile(VERSION.__eq__, segments)])
 
 
 def _model(segments: list[str]) -> str | None:

@@ -39,6 +39,13 @@ def ids(found: dict[str, Any]) -> list[str]:
     return [card["id"] for card in found["data"]]
 
 
+@pytest.mark.parametrize("limit", ["0", "1001", "-1", "ten", "9" * 5000])
+def test_a_limit_that_is_none_is_the_clients_mistake(limit: str) -> None:
+    """One of five thousand digits was a 500: Python reads no such numbers."""
+    with pytest.raises(Refusal, match="limit must be"):
+        page(limit=limit)
+
+
 def test_it_lists_what_the_plan_opens_and_aliases_that_claude_code_looks_for() -> None:
     found = page(limit="1000")
     assert ids(found) == ["a", "b", "claude-of-ours", "d", "anthropic/d"]

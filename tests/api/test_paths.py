@@ -4,6 +4,7 @@ import pytest
 
 from gateway.api.endpoints import PAID
 from gateway.api.paths import mended
+from tests.security.attacker import cpu_seconds
 
 CHAT = "/v1/chat/completions"
 
@@ -76,3 +77,8 @@ def test_each_served_path_is_found_without_its_version_doubled_and_with_slashes(
 def test_what_could_be_read_as_two_paths_stays_as_it_came(target: str) -> None:
     assert mended(target) == target
     assert target not in PAID
+
+
+def test_a_version_twenty_thousand_times_over_holds_nobody_up() -> None:
+    """It took a second of everybody's time, and nobody needs a key to ask for it."""
+    assert cpu_seconds(lambda: mended("/v1" * 20_000)) < 0.1

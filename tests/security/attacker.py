@@ -3,6 +3,7 @@
 import json
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tests.journeys.conftest import MODEL
@@ -57,3 +58,10 @@ def talk(gateway: Running, *parts: bytes, pause_seconds: float = 0.05, silence_s
         except OSError:  # cut, or silent
             pass
     return answer
+
+
+def cpu_seconds(does: Callable[[], object]) -> float:
+    """What it takes of the one thread that serves everybody."""
+    began = time.process_time()
+    does()
+    return time.process_time() - began
