@@ -7,12 +7,14 @@ from gateway.api import constraints
 from gateway.api.chat_messages import plain
 from gateway.api.chunks import CHUNKS
 from gateway.api.endpoint import Asked, Endpoint
-from gateway.api.images import Addressed, in_field, is_address
+from gateway.api.images import Addressed, in_field, is_address, note
 from gateway.api.response_as_chat import is_misplaced, rewrite
 from gateway.errors import Refusal
 
 IMAGE_PARTS = ("image_url", "input_image", "image")
 ADDRESSED = frozenset({"image_url", "video_url", "audio_url", "image", "file_url"})
+# Tensors, which an engine loads into its model as they are: not a client's business.
+TENSORS = ("image_embeds", "audio_embeds", "prompt_embeds")
 # Parts of a message that are no text; their size is the body limit's business.
 MEDIA = frozenset({"image_url", "image", "input_audio", "audio", "video_url", "audio_url", "file"})
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -42,9 +44,12 @@ def _messages(body: dict[str, Any]) -> Asked:
 
 def count_image(place: str, part: object, addressed: list[Addressed]) -> bool:
     """Whether a part is an image; one that is named by address is noted. No engine gets to see an address: it would connect to
-    it."""
+    it; nor a `uuid`: vLLM finds media by it that anybody sent before."""
     if not isinstance(part, dict):
         return False
+    part.pop("uuid", None)
+    if part.get("type") in TENSORS or not part.keys().isdisjoint(TENSORS):
+        raise Refusal(400, f"{place} must not be a tensor; send what it was made of.", param=place, code="invalid_value")
     is_image = part.get("type") in IMAGE_PARTS
     for name in ADDRESSED & part.keys():
         holder, field = (part[name], "url") if isinstance(part[name], dict) else (part, name)
@@ -53,7 +58,7 @@ def count_image(place: str, part: object, addressed: list[Addressed]) -> bool:
             continue
         where = f"{place}.{name}"
         if name == "image_url" and is_address(url):
-            addressed.append(in_field(where, holder, field))
+            note(addressed, in_field(where, holder, field))
         elif not (isinstance(url, str) and url.startswith("data:")):
             kinds = "a data: URL or an http(s) address" if name == "image_url" else "a data: URL; its address is not fetched here"
             raise Refusal(400, f"{where} must be {kinds}.", param=where, code="invalid_value")

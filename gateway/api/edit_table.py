@@ -63,6 +63,13 @@ REQUESTS = (
         "the engine would connect to where a client says",
         "images.put_in",
     ),
+    Edit("`uuid` of a part of a message", "removed", "it finds media that anybody sent before", "chat.count_image", VLLM),
+    Edit(
+        "`image_embeds`, `audio_embeds`, `prompt_embeds` in messages",
+        "refused with 400",
+        "tensors, which an engine loads as they are",
+        "chat.count_image",
+    ),
     Edit("sound, video, files by address", "refused with 400; send a `data:` URL", "the same", "chat.count_image"),
     Edit(
         "all headers",

@@ -23,6 +23,7 @@ ENGINE_ONLY = (
     "media_io_kwargs",
     "ec_transfer_params",
     "logits_processors",
+    "prompt_embeds",
     "id_slot",
     "lora",
     # Names of their own that engines have for `max_tokens`, `n` and `top_logprobs`.

@@ -14,6 +14,10 @@ from gateway.fetch.picture import Picture
 _PIECE_BYTES = 3 * 256 * 1024
 
 
+# More than any plan takes. Each that is noted takes microseconds, for which everybody waits, before the plan's limit is known.
+ADDRESSED_MAX = 1024
+
+
 class ImageUnavailable(Exception):
     """An image could not be had; `place` says which part of the body names it."""
 
@@ -33,6 +37,18 @@ class Addressed:
 
 def is_address(url: object) -> bool:
     return isinstance(url, str) and url[:8].lower().startswith(("http://", "https://"))
+
+
+def note(found: list[Addressed], image: Addressed) -> None:
+    """Raises: Refusal (400), when it is one too many."""
+    if len(found) == ADDRESSED_MAX:
+        raise Refusal(
+            400,
+            f"One request takes at most {ADDRESSED_MAX} images by address; send less in one request.",
+            param=image.place,
+            code="over_plan_limit",
+        )
+    found.append(image)
 
 
 def in_field(place: str, holder: dict[str, Any], field: str) -> Addressed:
@@ -65,25 +81,42 @@ async def put_in(addressed: Sequence[Addressed], fetcher: Fetcher, account: str,
 
     Raises: ImageUnavailable.
     """
-    places = {image.url: image.place for image in reversed(addressed)}
+    places: dict[str, list[str]] = {}
+    for image in addressed:
+        places.setdefault(image.url, []).append(image.place)
+    room = _Room(bytes_left)
     try:
         async with asyncio.TaskGroup() as together:
-            tasks = {url: together.create_task(_fetched(fetcher, url, account, place)) for url, place in places.items()}
+            tasks = {url: together.create_task(_fetched(fetcher, url, account, named, room)) for url, named in places.items()}
     except* ImageUnavailable as group:
         raise _first(group) from None
     for image in addressed:
         picture = tasks[image.url].result()
-        bytes_left -= len(picture.data) * 4 // 3
-        if bytes_left < 0:
-            raise ImageUnavailable(image.place, "with it the request is larger than a request may be")
         image.put(picture.media_type, await _encoded(picture.data))
 
 
-async def _fetched(fetcher: Fetcher, url: str, account: str, place: str) -> Picture:
+class _Room:
+    """What is left of the body's limit. Each image takes its part as it comes: those of one call, all waiting for the last of
+    them, would be ten times of what a body may be."""
+
+    def __init__(self, bytes_left: int) -> None:
+        self._bytes_left = bytes_left
+
+    def take(self, picture: Picture, places: Sequence[str]) -> None:
+        """Raises: ImageUnavailable."""
+        for place in places:
+            self._bytes_left -= len(picture.data) * 4 // 3
+            if self._bytes_left < 0:
+                raise ImageUnavailable(place, "with it the request is larger than a request may be")
+
+
+async def _fetched(fetcher: Fetcher, url: str, account: str, places: Sequence[str], room: _Room) -> Picture:
     try:
-        return await fetcher.get(url, account)
+        picture = await fetcher.get(url, account)
     except ImageNotFetched as error:
-        raise ImageUnavailable(place, str(error)) from None
+        raise ImageUnavailable(places[0], str(error)) from None
+    room.take(picture, places)
+    return picture
 
 
 def _first(group: BaseExceptionGroup[ImageUnavailable]) -> BaseException:

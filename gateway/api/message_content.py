@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gateway.api.images import Addressed, in_source, is_address
+from gateway.api.images import Addressed, in_source, is_address, note
 from gateway.errors import Refusal
 
 ROLES = ("user", "assistant", "system")
@@ -72,7 +72,7 @@ def images(body: dict[str, Any]) -> tuple[int, list[Addressed]]:
         count += 1
         source = _source(block)
         if source.get("type") == "url" and is_address(source.get("url")):
-            addressed.append(in_source(f"{place}.source", block))
+            note(addressed, in_source(f"{place}.source", block))
         elif not _is_data(source):
             raise wrong(
                 f"{place}.source", "must be of type base64 with media_type and data, or of type url with an http(s) address"

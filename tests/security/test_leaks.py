@@ -3,6 +3,7 @@
 import time
 
 import httpx2
+import pytest
 
 from tests.security.attacker import CHAT, chat, head, steered, talk
 from tests.support.gateway import Customer, Running, Town, get
@@ -45,10 +46,15 @@ def test_a_prompt_that_the_engine_quotes_in_its_refusal_is_not_in_the_log(farega
     assert SECRET not in gateway.log.read_text()
 
 
+def engine_faults(gateway: Running) -> list[str]:
+    return [line for line in gateway.metrics().splitlines() if line.startswith("faregate_engine_faults_total{")]
+
+
 def test_a_clients_mistake_is_no_fault_of_the_engines(faregate: Town, gateway: Running) -> None:
     customer = faregate.key()
+    before = engine_faults(gateway)
     post(gateway, customer, chat(messages=steered(status=400)))
-    assert "faregate_engine_faults_total{" not in gateway.metrics()
+    assert engine_faults(gateway) == before
 
 
 def test_where_an_engine_listens_is_not_told(faregate: Town) -> None:
@@ -60,7 +66,7 @@ def test_where_an_engine_listens_is_not_told(faregate: Town) -> None:
 
 
 def test_the_operators_pages_are_on_their_own_port_alone(gateway: Running) -> None:
-    for path in ("/metrics", "/ops", "/docs", "/openapi.json", "/redoc", "/v1/../metrics", "/%6detrics", "//metrics"):
+    for path in ("/metrics", "/ops", "/redoc", "/v1/../metrics", "/%6detrics", "//metrics"):
         assert get(gateway.port, path)[0] == 404, path
     assert get(gateway.ops_port, "/metrics")[0] == 200
     assert "reasons" not in get(gateway.port, "/readyz")[1].decode()
@@ -75,3 +81,9 @@ def test_one_customer_learns_nothing_of_another(faregate: Town, gateway: Running
     assert '"used":0' in page.replace(" ", "")
     for path in (f"/v1/key/{rich.key_id}", f"/v1/key?account={rich.account_id}", "/v1/keys", "/v1/accounts"):
         assert "rich-secret-name" not in get(gateway.port, path, poor.headers)[1].decode()
+
+
+@pytest.mark.parametrize("part", [{"type": "prompt_embeds", "data": "AA"}, {"image_embeds": "AA", "type": "text", "text": "x"}])
+def test_no_tensor_of_a_clients_gets_into_a_model(faregate: Town, gateway: Running, part: dict[str, str]) -> None:
+    answer = post(gateway, faregate.key(), chat(messages=[{"role": "user", "content": [part]}]))
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "messages[0].content[0]")
