@@ -1,6 +1,6 @@
 """OpenAI's dialect of chat and text completions: chunks, the usage chunk, `[DONE]`, and its error envelope."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,8 @@ API_VERSION = (b"openai-version", b"2020-10-01")
 DONE = b"data: [DONE]\n\n"
 # What most clients know a model's reasoning by; `reasoning` is missed by some.
 REASONING = "reasoning_content"
+# vLLM's name for the stop that ended a choice, and SGLang's.
+_STOP_NAMES = ("stop_reason", "matched_stop")
 # Comments are safe in every chat client that was measured; named events and empty data are not.
 COMMENT = b": waiting\n\n"
 
@@ -46,7 +48,8 @@ class Chunks(OpenAiErrors):
     silence = COMMENT
 
     def reader(self, question: Question) -> "ChunkReader":
-        return ChunkReader(question.wants_usage, question.engine.reasoning_field, _choices_asked(question.body))
+        body = question.body
+        return ChunkReader(question.wants_usage, question.engine.reasoning_field, _choices_asked(body), stop_ids_of(body))
 
     def whole(self, body: bytes, question: Question) -> Whole:
         parsed = parse_answer(body)
@@ -56,7 +59,8 @@ class Chunks(OpenAiErrors):
         is_mended = False
         for choice in choices:
             is_mended |= mend_whole(choice, question.engine.reasoning_field)
-        is_empty = not any(_has_answer(choice) for choice in choices)
+        stop_ids = stop_ids_of(question.body)
+        is_empty = not any(_has_answer(choice) or names_stop(choice, stop_ids) for choice in choices)
         return Whole(usage_of(parsed.get("usage")), is_empty, orjson.dumps(parsed) if is_mended else None)
 
     def broken(self, refusal: Refusal, reader: Reader | None) -> bytes:
@@ -88,8 +92,20 @@ def choices_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
 def _choices_asked(body: Mapping[str, Any]) -> int:
     """At most so many will come."""
     prompt = body.get("prompt")
-    prompts = len(prompt) if isinstance(prompt, list) and not isinstance(prompt[0], int) else 1
+    prompts = len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
     return prompts * (body.get("n") or 1)
+
+
+def stop_ids_of(body: Mapping[str, Any]) -> Sequence[object]:
+    """The tokens that the client wants its answer to end at."""
+    return body.get("stop_token_ids") or ()
+
+
+def names_stop(choice: dict[str, Any], stop_ids: Sequence[object]) -> bool:
+    """Whether it says which of the client's own stops ended it: who asks for one word of many has his answer then, also without
+    any text. (Where the model itself ended it, vLLM and SGLang say nothing, or a token that was not asked for.)"""
+    reasons = [choice.get(name) for name in _STOP_NAMES]
+    return any(isinstance(reason, str) or (reason is not None and reason in stop_ids) for reason in reasons)
 
 
 def usage_of(usage: object) -> Usage:
@@ -126,6 +142,7 @@ class ChunkReader:
     wants_usage: bool
     reasoning_field: str = REASONING
     choices: int = 1
+    stop_ids: Sequence[object] = ()
     has_output: bool = False
     is_done: bool = False
     frames: int = 0
@@ -245,7 +262,7 @@ class ChunkReader:
             choice["index"] = at
         index: int = choice["index"]
         is_mended |= self._repairs.mend(choice, index, is_first=index not in self._seen)
-        self.has_output = self.has_output or _has_output(choice)
+        self.has_output = self.has_output or _has_output(choice) or names_stop(choice, self.stop_ids)
         self._seen.add(index)
         if reason := choice.get("finish_reason"):
             self.finish_reason = reason

@@ -35,7 +35,7 @@ class MessageEvents(AnthropicErrors):
         is_mended = question.engine.name in NEEDS_REPAIRS and name_stop_sequence(parsed)
         return Whole(
             usage_of(parsed.get("usage")),
-            not any(isinstance(block, dict) and _says_something(block) for block in content),
+            not (parsed.get("stop_sequence") or any(isinstance(block, dict) and _says_something(block) for block in content)),
             orjson.dumps(parsed) if is_mended else None,
         )
 
@@ -148,7 +148,9 @@ class MessageReader:
             self._count(usage_of((event.get("message") or {}).get("usage"))._replace(completion_tokens=None))
         elif kind == "message_delta":
             self._count(usage_of(event.get("usage")))
-            self._has_stop_reason = bool((event.get("delta") or {}).get("stop_reason"))
+            delta = event.get("delta") or {}
+            self._has_stop_reason = bool(delta.get("stop_reason"))
+            self.has_output = self.has_output or bool(delta.get("stop_sequence"))  # which of many ended it is an answer
         elif kind == "message_stop":
             self.is_done = True
 

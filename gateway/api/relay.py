@@ -1,6 +1,7 @@
 """An engine's answer on its way to the client: bytes as they came, watched for output, end and errors."""
 
 import asyncio
+import traceback
 from typing import Protocol
 
 from gateway.api.dialect import JSON, Question, Reader
@@ -13,6 +14,8 @@ ANSWER_LIMIT_BYTES = 64 * 1024 * 1024
 # Reading one as large takes milliseconds, and two thousand vectors that have to be converted half a second: a thread's work, so
 # that everybody else's calls go on meanwhile.
 LARGE_BYTES = 1024 * 1024
+# How reading something fails that has another shape than it should: an engine's words may have any.
+UNSHAPED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 class Answer(Protocol):
@@ -26,7 +29,10 @@ async def relay_whole(answer: Answer, exchange: Exchange, progress: Progress, qu
     body = await read_all(answer)
     progress.first_byte_ms = exchange.elapsed_ms()
     read = exchange.dialect.whole
-    told = read(body, question) if len(body) < LARGE_BYTES else await asyncio.to_thread(read, body, question)
+    try:
+        told = read(body, question) if len(body) < LARGE_BYTES else await asyncio.to_thread(read, body, question)
+    except UNSHAPED as error:
+        raise unshaped(error) from error
     progress.count(told.usage)
     progress.empty = told.is_empty
     progress.status = 200
@@ -43,6 +49,13 @@ async def read_all(answer: Answer) -> bytes:
     return bytes(parts)
 
 
+def unshaped(error: Exception) -> StreamBroke:
+    """Should the mistake be ours, the log says where to look."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
+    return StreamBroke(f"the engine sent something of an unknown shape ({type(error).__name__} at {where})")
+
+
 class StreamRelay:
     """One stream. Nothing leaves before the engine's first output, so that an early failure still has a status of its own."""
 
@@ -57,7 +70,10 @@ class StreamRelay:
         reader = self._reader
         try:
             while data := await answer.read():
-                out = reader.feed(data)
+                try:
+                    out = reader.feed(data)
+                except UNSHAPED as error:
+                    raise unshaped(error) from error
                 if self._progress.output_began:
                     if out:
                         await self._exchange.write(out)

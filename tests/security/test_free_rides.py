@@ -67,6 +67,54 @@ def test_text_that_begins_like_an_image_still_counts(faregate: Town, gateway: Ru
     assert post(gateway, customer, CHAT, messages=long).status_code == 400
 
 
+def stopped(at: object) -> str:
+    """A chat's answer that ended before its first word, and says at what."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": ""}, "finish_reason": "stop", "stop_reason": at}
+    return json.dumps({"object": "chat.completion", "choices": [choice]})
+
+
+def stopped_stream(at: object) -> str:
+    choice = {"index": 0, "delta": {"content": ""}, "finish_reason": "stop", "stop_reason": at}
+    return f"data: {json.dumps({'choices': [choice]})}\n\ndata: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "says", "reason"),
+    [
+        ({"stop": ["Yes", "No"]}, stopped("No"), "answered"),
+        ({"stop": ["Yes", "No"], "stream": True}, stopped_stream("No"), "answered"),
+        ({"stop_token_ids": [7, 8]}, stopped(8), "answered"),
+        ({"stop_token_ids": [7, 8], "stream": True}, stopped_stream(8), "answered"),
+        ({"stop_token_ids": [7, 8]}, stopped(9), "empty_answer"),  # the model's own end, as vLLM tells it of some models
+        ({"stop": ["Yes", "No"]}, stopped(None), "empty_answer"),
+    ],
+)
+def test_who_asks_for_one_word_of_many_as_stops_pays_for_the_one(
+    faregate: Town, gateway: Running, fields: dict[str, Any], says: str, reason: str
+) -> None:
+    """The text was empty, so it was free; which of the stops had ended it stood beside it."""
+    customer = faregate.key()
+    answer = post(gateway, customer, CHAT, messages=steered(says=says), **fields)
+    assert answer.status_code == 200
+    wait_for(lambda: len(ends_of(faregate, customer)) == 1)
+    assert ends_of(faregate, customer) == [("posted" if reason == "answered" else "voided", reason)]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_stop_sequence_that_is_named_is_an_answer_in_anthropics_api_too(faregate: Town, gateway: Running, stream: bool) -> None:
+    customer = faregate.key()
+    ending = {"stop_reason": "stop_sequence", "stop_sequence": "No"}
+    says = json.dumps({"type": "message", "content": [], **ending})
+    if stream:
+        events: list[dict[str, Any]] = [{"type": "message_start", "message": {}}]
+        events += [{"type": "message_delta", "delta": ending}, {"type": "message_stop"}]
+        says = "".join([f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events])
+    body = {"messages": steered(says=says), "max_tokens": 1, "stop_sequences": ["Yes", "No"], "stream": stream}
+    assert post(gateway, customer, "/v1/messages", **body).status_code == 200
+    wait_for(lambda: len(ends_of(faregate, customer)) == 1)
+    assert ends_of(faregate, customer) == [("posted", "answered")]
+
+
 LONG = "x" * 300_000
 
 

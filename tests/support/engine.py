@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import time
@@ -26,6 +27,7 @@ from tests.support.engine_vectors import RERANKS, SCORES, VECTORS
 # As uvicorn under vLLM does.
 KEEP_ALIVE_SECONDS = 5.0
 CHAT = "/v1/chat/completions"
+_FRAME = re.compile(rb".+?(?:\n\n|\Z)", re.DOTALL)
 SURFACES = {
     CHAT: CHOICES,
     "/v1/completions": CHOICES,
@@ -148,7 +150,7 @@ class EngineProtocol(asyncio.Protocol):
     async def _answer(self, job: Job) -> None:
         script = job.script
         await asyncio.sleep(script.pace_ms * job.count / 1000)
-        body = job.surface.whole(job)
+        body = job.surface.whole(job) if script.says is None else script.says.encode()
         length = None if script.without_length else len(body)
         head = _head(200, "application/json", length, _closing(script))
         if script.exit_after is not None:
@@ -165,7 +167,8 @@ class EngineProtocol(asyncio.Protocol):
         framing = "transfer-encoding: chunked\r\n" if chunked else ""
         await self._emit(script, _head(200, "text/event-stream; charset=utf-8", None, framing + _closing(script)))
         assert self._entry is not None
-        for event, is_output in job.surface.events(job):
+        said = None if script.says is None else [(frame, True) for frame in _FRAME.findall(script.says.encode())]
+        for event, is_output in job.surface.events(job) if said is None else said:
             if is_output:
                 await self._before_output(script, self._entry.chunks)
                 self._entry.chunks += 1

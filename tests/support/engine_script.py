@@ -26,11 +26,12 @@ class Script:
     split: bool = False  # every byte in a packet of its own
     error_frame_first: bool = False  # 200, then an error instead of output
     error_after: int | None = None  # an error frame after so many chunks
+    says: str | None = None  # instead of its answer: this body, or these frames
     empty: bool = False  # no output at all, though it ends well
     no_finish: bool = False  # ends without finish_reason and [DONE]
     no_usage: bool = False
-    tool: bool = False  # calls a tool instead of talking (a response: until its result has come)
-    tool_name: str = "f"  # of a response, as its arguments
+    tool: bool = False  # calls a tool instead of talking (not on /v1/messages: until its result has come)
+    tool_name: str = "f"
     tool_arguments: str = '{"a":1}'
     reasoning: bool = False  # its first half is reasoning
     sse_comment: bool = False  # keep-alive comments between the chunks
