@@ -25,13 +25,18 @@ class ClassFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """`useful_per_second` are tokens of whole answers over all of `seconds`, to the last answer or the cut."""
+    """`useful_per_second` are tokens of whole answers over all of `seconds`, to the last answer or the cut.
+
+    Of the engine: the calls that it ran and kept waiting, while calls arrived; of the gateway, the calls that it gave the engine.
+    """
 
     classes: Mapping[str, ClassFigures]
     seconds: float
     useful_tokens: int
     useful_per_second: float
     late_ms_p95: float
+    running_mean: float | None
+    waiting_mean: float | None
     cap_lowest: int | None
     cap_mean: float | None
     cpu_seconds: Mapping[str, float]
@@ -45,8 +50,10 @@ def figures(played: Played, targets_ms: Mapping[str, int]) -> Figures:
         useful_tokens=useful,
         useful_per_second=round(useful / played.seconds, 1),
         late_ms_p95=round(1000 * (quantile([answer.late_seconds for answer in played.answers], 0.95) or 0.0), 1),
-        cap_lowest=min(played.caps, default=None),
-        cap_mean=round(statistics.mean(played.caps), 1) if played.caps else None,
+        running_mean=_mean([one.running for one in played.samples]),
+        waiting_mean=_mean([one.waiting for one in played.samples]),
+        cap_lowest=min((one.cap for one in played.samples if one.cap is not None), default=None),
+        cap_mean=_mean([one.cap for one in played.samples if one.cap is not None]),
         cpu_seconds=played.cpu,
     )
 
@@ -73,6 +80,10 @@ def _of_class(answers: Sequence[Answer], target_ms: int) -> ClassFigures:
         ttft_p95=_rounded(quantile(ttfts, 0.95)),
         in_target_percent=round(100 * in_target / len(answers), 1) if answers else 0.0,
     )
+
+
+def _mean(values: Sequence[int]) -> float | None:
+    return round(statistics.mean(values), 1) if values else None
 
 
 def _rounded(seconds: float | None) -> float | None:

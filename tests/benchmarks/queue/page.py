@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tests.benchmarks.queue.criteria import judged
 from tests.benchmarks.queue.figures import ClassFigures, Figures
 from tests.benchmarks.queue.findings import Findings
-from tests.benchmarks.queue.play import CAP_EVERY_SECONDS
+from tests.benchmarks.queue.play import SAMPLE_EVERY_SECONDS
 from tests.benchmarks.queue.trace import ACCOUNTS, SHARES, WORDS_MAX, WORDS_MIN
 
 NAMES = {"premium": "Premium", "pro": "Pro", "free": "Free"}
@@ -57,7 +57,7 @@ def _compared(found: Findings) -> str:
 Twice what the engine can do. The gateway gives it {found.setting.slots} calls at once and keeps the others; it stands before the
 engine with priorities, as the shipped GPU profile does, and Free's cap is off: nobody is refused, as an engine refuses nobody.
 FIFO through the gateway is the calls of one account, before the engine with its own FIFO. Seconds to first token:"""
-    return f"{words}\n\n{_compared_table(found)}\n\n{_cpu_table(found)}"
+    return f"{words}\n\n{_compared_table(found)}\n\n{_cost_table(found)}"
 
 
 def _compared_table(found: Findings) -> str:
@@ -74,20 +74,31 @@ def _compared_table(found: Findings) -> str:
     return _table(head, rows)
 
 
-def _cpu_table(found: Findings) -> str:
+def _cost_table(found: Findings) -> str:
     parts = ("engine", "gateway", "stores", "client")
-    head = ["CPU seconds", *parts, "all seconds", "client late ms (p95)", "calls the replica was given: lowest, mean"]
+    head = [
+        "",
+        *(f"{part}: CPU seconds" for part in parts),
+        "all seconds",
+        "engine ran, kept waiting",
+        "cap: mean, lowest",
+        "late ms",
+    ]
     rows = [
         [
             found.titles[name],
             *(f"{seen.cpu_seconds[part]:.1f}" if part in seen.cpu_seconds else "" for part in parts),
             f"{seen.seconds:.1f}",
+            f"{seen.running_mean}, {seen.waiting_mean}",
+            "" if seen.cap_mean is None else f"{seen.cap_mean:g}, {seen.cap_lowest}",
             f"{seen.late_ms_p95:.1f}",
-            "" if seen.cap_mean is None else f"{seen.cap_lowest}, {seen.cap_mean:g}",
         ]
         for name, seen in found.compared.items()
     ]
-    note = f"What the replica is given is read every {CAP_EVERY_SECONDS:g} s. Stores are Valkey, PostgreSQL and the worker."
+    note = f"""\
+Stores are Valkey, PostgreSQL and the worker. What the engine ran and kept waiting, and the cap (what the gateway gave it at
+once), are means of a look every {SAMPLE_EVERY_SECONDS:g} s while calls arrived. Late is the client's own lateness in sending
+(95th percentile)."""
     return f"{_table(head, rows)}\n\n{note}"
 
 

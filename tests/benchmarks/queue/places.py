@@ -60,11 +60,11 @@ def target_of(variant: Variant, engine: Vllm, stores: Stores) -> Iterator[Target
         worker, gateway = built.worker(), built.gateway()
         wait_for(lambda: "faregate_replica_cap{" in gateway.metrics())
         pids = {"engine": [_pid(engine)], "gateway": [gateway.process.pid], "stores": [worker.process.pid, *stores.pids]}
-        yield Target(gateway.port, pids, keys, gateway=gateway)
+        yield Target(gateway.port, engine.port, pids, keys, gateway=gateway)
 
 
 def alone(engine: Vllm, *, tells_priorities: bool = False) -> Target:
-    return Target(engine.port, {"engine": [_pid(engine)]}, priorities=ENGINE_PRIORITIES if tells_priorities else {})
+    return Target(engine.port, engine.port, {"engine": [_pid(engine)]}, priorities=ENGINE_PRIORITIES if tells_priorities else {})
 
 
 def _keys(built: Town, terms: Mapping[str, QueueTerms], *, is_one_line: bool) -> dict[str, list[str]]:
@@ -83,5 +83,6 @@ def _fleet(engine: Vllm, policy: Policy) -> str:
 
 
 def _pid(engine: Vllm) -> int:
-    """Of our own child that serves on the engine's port."""
-    return int(next(child.pid for child in psutil.Process().children() if str(engine.port) in child.cmdline()))
+    """Of our own child that serves on the engine's port; the engine before it may still be a zombie."""
+    alive = (child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE)
+    return int(next(child.pid for child in alive if str(engine.port) in child.cmdline()))

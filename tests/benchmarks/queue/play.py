@@ -11,23 +11,32 @@ import psutil
 from tests.benchmarks.queue.call import Answer, call
 from tests.benchmarks.queue.target import Target
 from tests.benchmarks.queue.trace import Arrival
+from tests.support.gateway import get
 
 IDLE_CALLS = 5
 # A closed loop whose calls begin together ends in lockstep, and counts by sixteens.
 BEGIN_APART_SECONDS = 0.25
-CAP_EVERY_SECONDS = 2.0
-_CAP = re.compile(r"^faregate_replica_cap\{[^}]*\} (\S+)", re.MULTILINE)
+SAMPLE_EVERY_SECONDS = 2.0
+RUNNING, WAITING, CAP = "vllm:num_requests_running", "vllm:num_requests_waiting", "faregate_replica_cap"
 
 
 @dataclass(slots=True)
 class Played:
-    """`seconds` is from the first arrival's zero to the last answer, or to the cut. `caps` is what the gateway gave the replica,
-    every two seconds; `cpu` CPU seconds by name."""
+    """`seconds` is from the first arrival's zero to the last answer, or to the cut; `cpu` is CPU seconds by name."""
 
     answers: list[Answer]
     seconds: float = 0.0
-    caps: list[int] = field(default_factory=list)
+    samples: list["Sample"] = field(default_factory=list)
     cpu: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the engine said that it runs and keeps waiting, and the gateway that it may be given; while calls arrive."""
+
+    running: int
+    waiting: int
+    cap: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ async def play(target: Target, trace: Sequence[Arrival], salt: int, *, seconds: 
     """What is not over `drain_seconds` after the arrivals is cut."""
     played = Played([Answer(arrival.class_, arrival.at) for arrival in trace])
     before, began = _cpu(target), time.perf_counter()
-    watch = asyncio.create_task(_watch(target, played.caps))
+    watch = asyncio.create_task(_watch(target, played.samples, until=began + seconds))
     calls = [
         asyncio.create_task(_in_time(target, target.request(arrival, salt * 10_000 + number), answer, began))
         for number, (arrival, answer) in enumerate(zip(trace, played.answers, strict=True))
@@ -98,11 +107,28 @@ async def _in_time(target: Target, request: bytes, answer: Answer, began: float)
     await call(target.port, request, answer)
 
 
-async def _watch(target: Target, caps: list[int]) -> None:
-    while target.gateway is not None:
-        page = await asyncio.to_thread(target.gateway.metrics)
-        caps += [int(float(found)) for found in _CAP.findall(page)]
-        await asyncio.sleep(CAP_EVERY_SECONDS)
+async def _watch(target: Target, samples: list[Sample], until: float) -> None:
+    while time.perf_counter() < until:
+        await asyncio.sleep(SAMPLE_EVERY_SECONDS)
+        if (sample := await asyncio.to_thread(_sample, target)) is not None:
+            samples.append(sample)
+
+
+def _sample(target: Target) -> Sample | None:
+    """None: the engine is no vLLM, or was too slow to say."""
+    try:
+        page = get(target.engine_port, "/metrics")[1].decode()
+    except OSError:
+        return None
+    running, waiting = _gauge(page, RUNNING), _gauge(page, WAITING)
+    if running is None or waiting is None:
+        return None
+    return Sample(running, waiting, None if target.gateway is None else _gauge(target.gateway.metrics(), CAP))
+
+
+def _gauge(page: str, name: str) -> int | None:
+    found = re.search(rf"^{name}\{{[^}}]*\}} (\S+)", page, re.MULTILINE)
+    return None if found is None else int(float(found[1]))
 
 
 def _cpu(target: Target) -> dict[str, float]:

@@ -19,6 +19,7 @@ class Target:
     """
 
     port: int
+    engine_port: int
     pids: Mapping[str, Sequence[int]]
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
     priorities: Mapping[str, int] = field(default_factory=dict)

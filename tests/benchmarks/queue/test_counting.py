@@ -70,7 +70,7 @@ def hanging(engine: StandInEngine) -> bytes:
 async def test_arrivals_are_sent_in_their_time_and_all_answered(stand_in_engine: Any) -> None:
     engine: StandInEngine = stand_in_engine()
     trace = arrivals(1, 40, 1.0)
-    played = await play(Target(engine.port, {}), trace, 3, seconds=1.0, drain_seconds=5.0)
+    played = await play(Target(engine.port, engine.port, {}), trace, 3, seconds=1.0, drain_seconds=5.0)
     assert {answer.outcome for answer in played.answers} == {"served"}
     received = [one["received_ns"] / 1e9 for one in engine.journal()["requests"]]
     took = max(received) - min(received)
