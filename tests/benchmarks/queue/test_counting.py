@@ -3,6 +3,7 @@
 import asyncio
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from tests.benchmarks.queue.call import Answer, call
 from tests.benchmarks.queue.criteria import judged
 from tests.benchmarks.queue.figures import figures
-from tests.benchmarks.queue.play import Played, play
+from tests.benchmarks.queue.findings import Findings, Setting
+from tests.benchmarks.queue.page import page
+from tests.benchmarks.queue.play import Capacity, Played, Sample, play
+from tests.benchmarks.queue.plots import draw
 from tests.benchmarks.queue.target import Target
 from tests.benchmarks.queue.trace import SHARES, arrivals
 from tests.support.engine_fixture import StandInEngine
@@ -100,6 +104,26 @@ def test_nothing_served_meets_no_criterion() -> None:
     found = dict.fromkeys(("engine-priority", "ours-0", "ours-1", "ours-2"), none)
     whole_fifo = figures(Played([whole("free", 0.1)], seconds=10.0), TARGETS_MS)
     assert [one for one in judged(found | {"engine-fifo": whole_fifo}) if one.is_met] == []
+
+
+def test_what_was_kept_of_a_run_makes_the_same_page(tmp_path: Path) -> None:
+    seen = figures(
+        Played([whole(name, 0.1) for name in SHARES], 9.0, [Sample(15, 1, 16)], {"engine": 9.5, "client": 0.1}), TARGETS_MS
+    )
+    compared = dict.fromkeys(("engine-fifo", "engine-priority", "ours-0", "ours-1", "ours-2"), seen)
+    found = Findings(
+        "2026-12-01T00:00:00Z", "2 cores", {"vLLM": "0.32.0"}, Setting(1, 60.0, 120.0, 16, 64, TARGETS_MS),
+        capacity={"fcfs": Capacity(16, 4.2, 268.8, 0.09)}, titles={name: name for name in (*compared, "load-1")},
+        loads={"load-1": 1.0}, compared=compared, curve={"load-1": seen},
+    )  # fmt: skip
+    found.save(tmp_path / "run.json")
+    kept = Findings.load(tmp_path / "run.json")
+    assert kept == found
+    written = page(kept, "plots")
+    assert "| engine-fifo | 0.10, 0.10 | 0.10, 0.10 | 0.10, 0.10 | 3, 0, 0, 0 | 21.3 |" in written
+    assert "| 1x | 1, 0, 100% | 1, 0, 100% | 1, 0, 100% | 0, 0 | 21.3 |" in written
+    draw(kept, tmp_path)
+    assert {picture.name for picture in tmp_path.glob("*.png")} == {"queue-ttft.png", "queue-load.png"}
 
 
 def whole(class_: str, ttft: float) -> Answer:
