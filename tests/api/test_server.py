@@ -40,6 +40,13 @@ class App:
 @asynccontextmanager
 async def serving(header_seconds: float = 5.0) -> AsyncIterator[tuple[App, int]]:
     app = App()
+    async with listening(app, header_seconds) as port:
+        yield app, port
+
+
+@asynccontextmanager
+async def listening(app: Any, header_seconds: float = 5.0) -> AsyncIterator[int]:
+    """Any ASGI application behind our protocol; yields the port."""
     listener = _listen("127.0.0.1", 0, "X")
     config = uvicorn.Config(
         app,
@@ -53,7 +60,7 @@ async def serving(header_seconds: float = 5.0) -> AsyncIterator[tuple[App, int]]
     server = _Server(config)
     task = asyncio.create_task(server.serve([listener]))
     try:
-        yield app, listener.getsockname()[1]
+        yield listener.getsockname()[1]
     finally:
         server.should_exit = True
         await task

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,12 +11,16 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Replayer:
-    """`pieces` are what the next call gets, each in a write of its own."""
+    """`pieces` are what the next call gets, each in a write of its own; `headers` are lines beside the ones that are needed."""
 
     port: int = 0
     content_type: str = "text/event-stream; charset=utf-8"
+    headers: Sequence[str] = ()
+    pause_seconds: float = 0.0  # between two pieces
     pieces: Sequence[bytes] = ()
     asked: list[dict[str, object]] = field(default_factory=list)
+    sent_bytes: int = 0  # of all answers, as far as they were taken
+    left_ns: int | None = None  # when somebody last left before his answer was whole (CLOCK_MONOTONIC)
 
     def fleet_entry(self, model: str, kind: str, name: str) -> str:
         return (
@@ -30,13 +35,15 @@ class Replayer:
                 return
             length = int(head.split("content-length: ")[1].split("\r\n")[0])
             self.asked.append(json.loads(await reader.readexactly(length)))
-            writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: {self.content_type}\r\nconnection: close\r\n\r\n".encode())
+            lines = ["HTTP/1.1 200 OK", f"content-type: {self.content_type}", "connection: close", *self.headers]
+            writer.write("\r\n".join([*lines, "", ""]).encode())
             for piece in self.pieces:
                 writer.write(piece)
                 await writer.drain()
-                await asyncio.sleep(0)
+                self.sent_bytes += len(piece)
+                await asyncio.sleep(self.pause_seconds)
         except (ConnectionError, asyncio.IncompleteReadError):
-            return
+            self.left_ns = time.monotonic_ns()
         finally:
             writer.close()
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx2
@@ -19,6 +20,7 @@ from tests.support.stream import settled
 
 MODELS = {"vllm": "qwen3-8b", "llamacpp": "smollm2-135m-instruct"}
 HI = [{"role": "user", "content": "hi"}]
+WHOLE = recorded("vllm", "chat-plain").answer.body
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +96,10 @@ def test_one_event_of_ten_megabytes(installed: tuple[Town, Running], engine: Rep
 
 
 def test_an_engine_that_was_killed_in_the_middle_has_not_answered(installed: tuple[Town, Running], engine: Replayer) -> None:
-    engine.pieces = recorded("vllm", "chat-broken-stream").answer.pieces()
+    """apisix#177: what had come by then was thrown away."""
+    engine.pieces, engine.pause_seconds = recorded("vllm", "chat-broken-stream").answer.pieces(), 0.01
     answer, event = ask(installed, "vllm", stream=True)
+    engine.pause_seconds = 0.0
     *before, error, done, end = answer.content.split(b"\n\n")
     assert json.loads(error[6:])["error"]["code"] == "engine_failed"
     assert (done, end) == (b"data: [DONE]", b"")
@@ -103,13 +107,58 @@ def test_an_engine_that_was_killed_in_the_middle_has_not_answered(installed: tup
     assert (event.verdict, event.reason) == ("voided", "engine_broke")
 
 
+@pytest.mark.parametrize(
+    ("stream", "kind", "body"),
+    [
+        (True, "application/json", WHOLE),
+        (True, "text/html", b"<html>Bad gateway</html>"),
+        (False, "application/json", b'{"error":{"message":"CUDA","type":"x","param":null,"code":500}}'),
+        (False, "text/html", b"<html>Bad gateway</html>"),
+        (False, "text/event-stream", recorded("vllm", "chat-plain-stream").answer.body),
+    ],
+)
+def test_a_200_that_is_no_answer_is_a_502(
+    installed: tuple[Town, Running], engine: Replayer, stream: bool, kind: str, body: bytes
+) -> None:
+    """OpenCode sent such a request again 310 times in 15 s; most SDKs make an empty success of it."""
+    with sending(engine, "application/json", WHOLE):  # else the faults add up, and the engine is not asked
+        assert ask(installed, "vllm")[0].status_code == 200
+    with sending(engine, kind, body):
+        answer, event = ask(installed, "vllm", stream=stream)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "engine_failed")
+    assert (event.verdict, event.reason) == ("voided", "engine_broke")
+
+
+@contextmanager
+def sending(engine: Replayer, kind: str, body: bytes, *headers: str) -> Iterator[None]:
+    before = engine.content_type
+    engine.content_type, engine.pieces, engine.headers = kind, [body], headers
+    try:
+        yield
+    finally:
+        engine.content_type, engine.headers = before, ()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_headers_that_an_engine_or_a_hop_behind_us_left_behind_are_not_told(
+    installed: tuple[Town, Running], engine: Replayer, stream: bool
+) -> None:
+    """OmniRoute#2291, open-webui#23876: a stale content-encoding, and clients could not read what was plain."""
+    theirs = ("content-encoding: gzip", "server: uvicorn", "x-request-id: theirs", "set-cookie: a=b", "x-internal: 10.0.0.7")
+    kind = "text/event-stream" if stream else "application/json"
+    body = recorded("vllm", "chat-plain-stream").answer.body if stream else WHOLE
+    with sending(engine, kind, body, *theirs):
+        answer, event = ask(installed, "vllm", stream=stream)
+    assert answer.status_code == 200
+    assert b'"content":"' in answer.content
+    assert answer.headers["x-request-id"] == event.id
+    assert not {"content-encoding", "server", "set-cookie", "x-internal"} & answer.headers.keys()
+
+
 def test_a_whole_answer_with_a_named_call(installed: tuple[Town, Running], engine: Replayer) -> None:
     found = recorded("vllm", "chat-tools-named")
-    engine.content_type, engine.pieces = "application/json", [found.answer.body]
-    try:
+    with sending(engine, "application/json", found.answer.body):
         answer, event = ask(installed, "vllm", tools=found.call.body["tools"], tool_choice=found.call.body["tool_choice"])
-    finally:
-        engine.content_type = "text/event-stream"
     before = found.answer.json()
     before["choices"][0]["finish_reason"] = "tool_calls"
     assert answer.json() == before
