@@ -28,6 +28,7 @@ class Replica:
 
     `has_priority`: it was started so that it heeds a request's priority. `dedicated_to`: the one account, by its name, that it
     works for; "" is everybody. `precision` is what its weights are served in ("bf16", "fp8", "q8_0"), if the operator says.
+    `cost_cents_per_hour` is what all of its GPUs cost (`faregate plans check`); None: nobody said.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Replica:
     dedicated_to: str = ""
     overflow: Overflow = "queue"
     precision: str | None = None
+    cost_cents_per_hour: int | None = None
     api_key: str | None = field(default=None, repr=False)
     ca_file: str | None = None
     # Parsed from `url`.
@@ -56,6 +58,7 @@ class Replica:
         cls, url: str, *, name: str, model: str, engine: EngineKind, slots: int, context: int | None = None,
         engine_model: str | None = None, api_key: str | None = None, ca_file: str | None = None,
         has_priority: bool = False, dedicated_to: str = "", overflow: Overflow = "queue", precision: str | None = None,
+        cost_cents_per_hour: int | None = None,
     ) -> Self:  # fmt: skip
         """Raises ValueError when `url` is not the root of an engine."""
         parts = urlsplit(url)
@@ -72,7 +75,8 @@ class Replica:
         return cls(
             id=name, model=model, engine=engine, url=url, slots=slots, context=context, engine_model=engine_model or model,
             has_priority=has_priority, dedicated_to=dedicated_to, overflow=overflow, precision=precision,
-            api_key=api_key, ca_file=ca_file, host=host, port=port, is_tls=is_tls, base_path=base_path, authority=authority,
+            cost_cents_per_hour=cost_cents_per_hour, api_key=api_key, ca_file=ca_file, host=host, port=port, is_tls=is_tls,
+            base_path=base_path, authority=authority,
             origin=f"{parts.scheme}://{authority}",
         )  # fmt: skip
 
@@ -140,6 +144,7 @@ class _Entry(BaseModel):
     dedicated_to: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^{}\x00-\x1f\x7f]+$")] | None = None
     overflow: Overflow | None = None
     precision: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,31}$")] | None = None
+    cost_cents_per_hour: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
 
     @field_validator("engine")
     @classmethod
@@ -209,6 +214,7 @@ def _replica(path: Path, text: str, index: int, entry: _Entry) -> Replica:
         entry.url, name=entry.id, model=entry.model, engine=ENGINE_KINDS[entry.engine], slots=entry.slots,
         context=entry.context, engine_model=entry.engine_model, api_key=api_key, has_priority=entry.priority,
         dedicated_to=entry.dedicated_to or "", overflow=entry.overflow or "queue", precision=entry.precision,
+        cost_cents_per_hour=entry.cost_cents_per_hour,
         ca_file=str(path.parent / entry.ca_file) if entry.ca_file else None,
     )  # fmt: skip
 

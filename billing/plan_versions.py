@@ -21,6 +21,10 @@ class PlanWrong(Exception):
     """The numbers can't be those of a plan."""
 
 
+class PlanLoses(Exception):
+    """With these numbers the plan's price does not pay for the GPU time that it sells."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanVersion:
     plan: Plan

@@ -1,12 +1,14 @@
-"""`faregate plans`: list plans, and add a version of one."""
+"""`faregate plans`: list plans, check what they earn, and add a version of one."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
+from sqlalchemy import Connection
 
 from billing.plan_versions import PlanUnknown, PlanVersion, add_version, list_plans
 from billing.plans import row_from_plan
+from gateway.commands.margin import check, refuse_losses
 from gateway.commands.record import actor, changing, reading
 from gateway.commands.show import Json, show_json, show_table
 
@@ -25,6 +27,8 @@ def _limit(written: str) -> int:
 
 
 Limit = Annotated[int | None, typer.Option(parser=_limit, metavar="NUMBER|none")]
+
+app.command()(check)
 
 
 @app.command("list")
@@ -52,10 +56,8 @@ def show(
 ) -> None:
     """Show one version of a plan, with everything it allows."""
     with reading() as connection:
-        found = [one for one in list_plans(connection) if one.plan.code == code and version in (None, one.plan.version)]
-        if not found:
-            raise PlanUnknown(f"There is no plan {code!r}{f' v{version}' if version else ''}. `faregate plans list` shows them.")
-    _show(found[-1], as_json=as_json)
+        found = _version(connection, code, version)
+    _show(found, as_json=as_json)
 
 
 @app.command("new-version")
@@ -80,6 +82,7 @@ def new_version(
     ttft_target_ms: Limit = None,
     beyond_quota: Annotated[str | None, typer.Option(help="refuse, or slow: idle GPUs at no fare.")] = None,
     effective_from: Annotated[datetime | None, typer.Option(help="UTC; at once without it.")] = None,
+    is_accepted: Annotated[bool, typer.Option("--yes", help="Save it, also where its price does not pay for its calls.")] = False,
     as_json: Json = False,
 ) -> None:
     """Add a version of a plan: the newest one with these changes. `none` takes a limit away, and leaves a price to agreement."""
@@ -109,7 +112,16 @@ def new_version(
     since = None if effective_from is None else effective_from.replace(tzinfo=UTC)
     with changing() as connection:
         made = add_version(connection, code, changes, actor=actor(), effective_from=since)
+        before = _version(connection, code, made.plan.version - 1)
+        refuse_losses(connection, before.plan, made.plan, is_accepted=is_accepted)
     _show(made, as_json=as_json)
+
+
+def _version(connection: Connection, code: str, version: int | None) -> PlanVersion:
+    found = [one for one in list_plans(connection) if one.plan.code == code and version in (None, one.plan.version)]
+    if not found:
+        raise PlanUnknown(f"There is no plan {code!r}{f' v{version}' if version else ''}. `faregate plans list` shows them.")
+    return found[-1]
 
 
 def _show(version: PlanVersion, *, as_json: bool) -> None:

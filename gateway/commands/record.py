@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from billing.accounts import AccountNameTaken, AccountWrong
 from billing.changes import AccountUnknown
 from billing.database import DatabaseUrlWrong, conninfo, open_engine
-from billing.plan_versions import PlanUnknown, PlanWrong
+from billing.plan_versions import PlanLoses, PlanUnknown, PlanWrong
 from gateway.access.issue import KeyEnded, KeyNotThere, KeyWrong
 from gateway.bumps import push_staged
 from gateway.settings import Settings
@@ -31,6 +31,7 @@ _REFUSALS = (
     KeyNotThere,
     KeyWrong,
     ModelUnknown,
+    PlanLoses,
     PlanUnknown,
     PlanWrong,
 )

@@ -62,6 +62,12 @@ def test_a_replica_may_say_what_its_weights_are_served_in(tmp_path: Path) -> Non
     assert [replica.precision for replica in fleet.replicas] == ["fp8", None, None]
 
 
+def test_a_replica_may_say_what_it_costs(tmp_path: Path) -> None:
+    (tmp_path / "engine.key").write_text("secret")
+    fleet = load(tmp_path, GOOD.replace("slots = 64", "slots = 64\ncost_cents_per_hour = 250"))
+    assert [replica.cost_cents_per_hour for replica in fleet.replicas] == [250, None, None]
+
+
 def test_an_engines_key_is_not_shown_with_its_replica(tmp_path: Path) -> None:
     (tmp_path / "engine.key").write_text("secret")
     assert "secret" not in repr(load(tmp_path, GOOD))
@@ -84,6 +90,7 @@ def test_an_engines_key_is_not_shown_with_its_replica(tmp_path: Path) -> None:
         ('id = "cpu"', 'id = "a b"', r"line 20: replica a b: id: "),
         ("[[replica]]", "[[replicas]]", r"fleet\.toml: replica: Field required"),
         ("slots = 4", 'slots = 4\nprecision = "8 bits"', r"line 25: replica cpu: precision: "),
+        ("slots = 4", "slots = 4\ncost_cents_per_hour = 2.5", r"line 25: replica cpu: cost_cents_per_hour: .*valid integer"),
         ("slots = 4", "slots = 4\npriority = true", r"line 25: replica cpu: priority: llamacpp knows no priorities"),
         ("slots = 4", 'slots = 4\noverflow = "never"', r"line 25: replica cpu: overflow: only a replica with dedicated_to"),
         ("slots = 4", 'slots = 4\ndedicated_to = "a{b"', r"line 25: replica cpu: dedicated_to: String should match"),
