@@ -23,6 +23,7 @@ from billing.rebuild import Recorded, RecordSource
 from gateway.access.addresses import Network, networks
 from gateway.access.keyring import Keyring
 from gateway.access.keystore import KeyStore
+from gateway.api.intake import Intake
 from gateway.classes import classes_of, follow_plans
 from gateway.clock import Clock
 from gateway.drain import Drain
@@ -65,6 +66,7 @@ class House:
     trusted_proxies: Sequence[Network]
     seal: Seal
     loops: Loops
+    intake: Intake
 
     def preference(self, way: Way) -> list[tuple[str, int]]:
         """The replicas that may take a call, best first, with how many calls each takes at once."""
@@ -149,6 +151,7 @@ def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
         trusted_proxies=networks(settings.trusted_proxies),
         seal=Seal(settings.key_pepper.get_secret_value()),
         loops=Loops(settings.loop_errors),
+        intake=Intake(),
     )
 
 

@@ -10,6 +10,7 @@ from gateway.api.delivery import Delivery
 from gateway.api.endpoint import Endpoint
 from gateway.api.exchange import NOTHING, Exchange, Headers
 from gateway.api.fetching import fetch_images
+from gateway.api.intake import NO_TURN, is_small
 from gateway.api.looping import Attempt
 from gateway.api.once import HEADER as IDEMPOTENCY_KEY
 from gateway.api.once import Once
@@ -37,15 +38,18 @@ async def serve_call(house: House, endpoint: Endpoint, exchange: Exchange) -> No
 
 async def _live(house: House, endpoint: Endpoint, exchange: Exchange) -> None:
     caller = await who.identify(house, exchange)  # first: who has no key makes us read nothing
-    raw = await read_body(exchange.receive, exchange.headers, house.settings.body_limit_bytes)
-    with Attempt(house.loops, caller.key_id, raw):
-        call = read_call(endpoint, parse_object(raw), len(raw))
-        images.check(call.addressed, house.fetcher)
-        caller, order = await _order(house, exchange, call, caller)
-        if IDEMPOTENCY_KEY in exchange.headers:
-            await _run_once(house, exchange, call, caller, order, raw=raw)
-        else:
-            await _run(house, exchange, call, caller, order)
+    with NO_TURN if is_small(exchange.headers) else await house.intake.turn(caller.account_id) as turn:
+        raw = await read_body(exchange.receive, exchange.headers, house.settings.body_limit_bytes)
+        turn.arrived()
+        with Attempt(house.loops, caller.key_id, raw):
+            call = read_call(endpoint, parse_object(raw), len(raw))
+            images.check(call.addressed, house.fetcher)
+            caller, order = await _order(house, exchange, call, caller)
+            turn.over()
+            if IDEMPOTENCY_KEY in exchange.headers:
+                await _run_once(house, exchange, call, caller, order, raw=raw)
+            else:
+                await _run(house, exchange, call, caller, order)
 
 
 async def _run_once(house: House, exchange: Exchange, call: Call, caller: Caller, order: Order, *, raw: bytes) -> None:

@@ -1,7 +1,10 @@
 """Input made to be dear: nested, wide, dripping, huge, sent by somebody without a key."""
 
+import contextlib
 import json
+import os
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -9,8 +12,9 @@ import pytest
 
 from gateway.access.keys import mint
 from gateway.api.body import parse_object, read_body
+from gateway.api.intake import AT_ONCE_PER_ACCOUNT
 from gateway.errors import Refusal
-from tests.security.attacker import CHAT, HI, chat, connect, head
+from tests.security.attacker import CHAT, HI, chat, connect, head, send
 from tests.support.gateway import Customer, Running, Town
 from tests.support.stream import open_holds
 
@@ -106,3 +110,31 @@ def test_a_crowd_of_guessed_keys_is_slowed_down_and_not_said_back(faregate: Town
         ]
     assert [answer.status_code for answer in answers] == [401] * 50 + [429] * 5
     assert not any(guess in answer.text for guess, answer in zip(guesses, answers, strict=True))
+
+
+def memory_mib(gateway: Running) -> int:
+    return int(Path(f"/proc/{gateway.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") // 2**20
+
+
+def test_bodies_that_one_account_never_finishes_do_not_fill_memory(faregate: Town, gateway: Running) -> None:
+    """On 12 connections of a free key they took 340 MB for a minute, before any limit of its plan was looked at."""
+    greedy, other = faregate.key("free"), faregate.key("free")
+    half = b'{"model":"' + b"x" * 8_000_000
+    before = memory_mib(gateway)
+    with contextlib.ExitStack() as stack:
+        for _ in range(30):
+            client = stack.enter_context(connect(gateway))
+            client.settimeout(0.2)
+            with contextlib.suppress(TimeoutError):  # it is not read from any more
+                client.sendall(head(greedy, "content-length: 30000000") + half)
+        assert memory_mib(gateway) - before < 120
+        assert post(gateway, greedy, chat()).status_code == 200
+        assert post(gateway, other, chat(user="y" * 600_000)).status_code in (200, 400)
+
+
+def test_more_large_bodies_than_are_read_at_once_are_all_answered(faregate: Town, gateway: Running) -> None:
+    customer = faregate.key()
+    body = chat(user="y" * 2_000_000)
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(send(gateway, customer, body)) for _ in range(AT_ONCE_PER_ACCOUNT + 4)]
+        assert [client.recv(12) for client in clients] == [b"HTTP/1.1 200"] * len(clients)
