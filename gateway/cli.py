@@ -83,8 +83,12 @@ def plain_errors() -> tuple[type[Exception], ...]:
     from gateway.local.machine import MachineUnfit
     from gateway.local.process import DidNotStart
     from gateway.settings import SettingsWrong
+    from models.catalogue import ModelUnknown
 
-    return (Busy, DatabaseUrlWrong, DidNotStart, HomeUnfit, InvalidFleet, MachineUnfit, NoGround, PortTaken, SettingsWrong)
+    return (
+        Busy, DatabaseUrlWrong, DidNotStart, HomeUnfit, InvalidFleet, MachineUnfit, ModelUnknown, NoGround, PortTaken,
+        SettingsWrong,
+    )  # fmt: skip
 
 
 def main() -> None:

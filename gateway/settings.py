@@ -31,6 +31,10 @@ class Settings(BaseSettings):
     redis_url: SecretStr = Field(validation_alias=AliasChoices("REDIS_URL", "FAREGATE_REDIS_URL", "redis_url"))
     key_pepper: SecretStr = Field(min_length=32, description="secret that API keys are hashed with; 32 characters or more")
     fleet_file: Path | None = Field(default=None, description="TOML file that lists the engine replicas")
+    accepted_models: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="models, separated by commas, that are served though their licence forbids to sell answers or is unknown",
+    )
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
@@ -74,7 +78,7 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _split_lists(cls, values: dict[str, Any]) -> dict[str, Any]:
-        for name in ("trusted_proxies", "fetch_allowed"):
+        for name in ("trusted_proxies", "fetch_allowed", "accepted_models"):
             given = values.get(name)
             if isinstance(given, str):
                 values[name] = tuple(part.strip() for part in given.split(",") if part.strip())

@@ -90,7 +90,8 @@ class House:
 async def open_house(settings: Settings) -> AsyncIterator[House]:
     """What depends on something is opened after it and closed before it. Valkey, PostgreSQL and engines may come later.
 
-    Raises: InvalidFleet, CatalogueWrong, DatabaseUrlWrong, ValueError for a wrong `REDIS_URL` or proxy network.
+    Raises: InvalidFleet, CatalogueWrong, ModelUnknown for a pool or an accepted model that the catalogue lacks, DatabaseUrlWrong,
+    ValueError for a wrong `REDIS_URL` or proxy network.
     """
     async with AsyncExitStack() as stack:
         house = _build(settings, await _source(stack, settings), await _keyring(stack, settings))
@@ -120,20 +121,20 @@ def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
     redis_url = settings.redis_url.get_secret_value()
     valkey = Valkey(redis_url, settings.valkey_timeout_ms)
     fleet = Fleet.load(settings.fleet_file) if settings.fleet_file else Fleet(())
-    catalogue = Catalogue.load()
+    catalogue, log = Catalogue.load(), Log(settings.log_level, gateway=settings.gateway_id)
     # The first byte has a limit of its own where an answer is streamed (api/delivery).
     patience = Patience(first_byte=settings.total_seconds + 5, between_bytes=settings.stream_idle_seconds)
     return House(
         settings=settings,
         clock=clock,
-        log=Log(settings.log_level, gateway=settings.gateway_id),
+        log=log,
         metrics=Metrics(),
         drain=Drain(),
         valkey=valkey,
         gate=Gate(valkey, clock, source, gateway=settings.gateway_id, shards=settings.shards, lease_ms=settings.lease_ms),
         keyring=keyring,
         catalogue=catalogue,
-        menu=Menu(catalogue, fleet.pools(), fleet.dedicated()),
+        menu=_menu(catalogue, fleet, settings.accepted_models, log),
         fleet=fleet,
         queue=Queue(
             valkey,
@@ -152,6 +153,19 @@ def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
         seal=Seal(settings.key_pepper.get_secret_value()),
         loops=Loops(settings.loop_errors),
         intake=Intake(),
+    )
+
+
+def _menu(catalogue: Catalogue, fleet: Fleet, accepted: Sequence[str], log: Log) -> Menu:
+    """Less the models whose licence an admin has yet to accept: their replicas get no calls."""
+    hidden = catalogue.hidden(accepted)
+    pools, dedicated = fleet.pools(), fleet.dedicated()
+    for model_id in sorted(hidden.intersection(pools.keys() | {model_id for _, model_id in dedicated})):
+        log.warning("model_not_accepted", model=model_id, setting="FAREGATE_ACCEPTED_MODELS")
+    return Menu(
+        catalogue,
+        {model_id: replicas for model_id, replicas in pools.items() if model_id not in hidden},
+        {key: replicas for key, replicas in dedicated.items() if key[1] not in hidden},
     )
 
 

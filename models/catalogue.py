@@ -1,15 +1,15 @@
-"""The catalogue: which models exist, what they cost, which plans open them, and what they can do; pure data and pure checks."""
+"""The catalogue: which models exist, and by which names; pure data and pure checks."""
 
 import difflib
 import tomllib
 from collections.abc import Collection, Iterable
 from importlib.resources import files
-from typing import Literal, Self
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from models.licences import Licence, load_licences
+from models.model import Capabilities, Kind, Model, Purpose, Tier
 
-Kind = Literal["chat", "completion", "embedding", "rerank"]
-Tier = Literal["free", "pro", "premium", "enterprise"]
+__all__ = ["Capabilities", "Catalogue", "CatalogueWrong", "Kind", "Model", "ModelUnknown", "Purpose", "Tier"]
 NEAR_MAX = 3
 
 
@@ -24,38 +24,7 @@ class ModelUnknown(Exception):
 
 
 class CatalogueWrong(Exception):
-    """Two models answer to one name."""
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Capabilities(_Frozen):
-    """None: unknown; nobody has shown it."""
-
-    tools: bool | None = None
-    vision: bool | None = None
-    json_schema: bool | None = None
-
-
-class Model(_Frozen):
-    """`context` is the most tokens the weights were made for; a replica may serve less. None: unknown."""
-
-    id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,99}$")
-    name: str
-    aliases: tuple[str, ...] = ()
-    hf_repo: str
-    kind: Kind
-    context: int | None = Field(default=None, gt=0)
-    tier: Tier
-    fare: int = Field(default=1, ge=1, le=1000)
-    items_per_fare: int = Field(default=1, ge=1)
-    parameters: str | None = None
-    licence: str | None = None
-    capabilities: Capabilities = Capabilities()
-    developer_role: bool = Field(default=False, description="its template knows that role; for others it becomes system")
-    sources: dict[str, str] = Field(description="where each fact is from")
+    """Two models answer to one name, or one is to be followed by a model that is not there."""
 
 
 class Catalogue:
@@ -74,8 +43,13 @@ class Catalogue:
     @classmethod
     def load(cls, text: str | None = None) -> Self:
         """From TOML; without `text`, the catalogue that comes with Faregate. Raises: CatalogueWrong, ValidationError."""
-        text = files("models").joinpath("catalogue.toml").read_text(encoding="utf-8") if text is None else text
-        return cls(Model.model_validate(entry) for entry in tomllib.loads(text)["model"])
+        texts = _families() if text is None else [text]
+        licences = load_licences()
+        catalogue = cls(_model(entry, licences) for each in texts for entry in tomllib.loads(each)["model"])
+        for model in catalogue.models:
+            if model.successor is not None and model.successor not in catalogue._by_name:
+                raise CatalogueWrong(f"{model.id} is to be followed by {model.successor!r}, which is no model here")
+        return catalogue
 
     def knows(self, name: str) -> bool:
         return name in self._by_name or name.lower() in self._by_name
@@ -91,7 +65,22 @@ class Catalogue:
         """The models that have a pool, in the catalogue's order."""
         return [model for model in self.models if model.id in pool_ids]
 
+    def hidden(self, accepted: Iterable[str]) -> frozenset[str]:
+        """The ids of the models whose licence asks for an admin's acceptance and has none. Raises: ModelUnknown."""
+        known = {self.resolve(name).id for name in accepted}
+        return frozenset(model.id for model in self.models if model.needs_acceptance and model.id not in known)
+
     def _near(self, name: str) -> list[str]:
         # Names are compared up to a bounded length: the time it takes grows with its square.
         close = difflib.get_close_matches(name[:100].lower(), self._by_name, n=2 * NEAR_MAX, cutoff=0.5)
         return list(dict.fromkeys(self._by_name[found].id for found in close))[:NEAR_MAX]
+
+
+def _families() -> list[str]:
+    found = files("models").joinpath("families").iterdir()
+    return [file.read_text(encoding="utf-8") for file in sorted(found, key=lambda file: file.name) if file.name.endswith(".toml")]
+
+
+def _model(entry: dict[str, Any], licences: dict[str, Licence]) -> Model:
+    licence = licences.get(entry.get("licence", ""))
+    return Model.model_validate(entry if licence is None else {**entry, "commercial_use": licence.commercial_use})

@@ -17,7 +17,13 @@ _SAMPLING = (
 )  # fmt: skip
 # What every kind of engine heeds, less what it says that it lacks; by OpenRouter's names, which catalogues of models read.
 PARAMETERS: Mapping[Kind, Sequence[str]] = MappingProxyType(
-    {"chat": _SAMPLING, "completion": _SAMPLING, "embedding": ("encoding_format",), "rerank": ("return_documents", "top_n")}
+    {
+        "chat": _SAMPLING,
+        "completion": _SAMPLING,
+        "embedding": ("encoding_format",),
+        "rerank": ("return_documents", "top_n"),
+        "audio": (),
+    }
 )
 OUTPUTS: Mapping[Kind, Sequence[str]] = MappingProxyType(
     {"chat": ("text",), "completion": ("text",), "embedding": ("embeddings",)}
@@ -73,9 +79,7 @@ def _card(model: Model, replicas: Sequence[Replica], caller: Caller) -> dict[str
 
 
 def _inputs(model: Model) -> list[str] | None:
-    if model.capabilities.vision is None and model.kind == "chat":
-        return None
-    return ["text", "image"] if model.capabilities.vision else ["text"]
+    return None if model.inputs is None else list(model.inputs)
 
 
 def _outputs(model: Model) -> list[str] | None:

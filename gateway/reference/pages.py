@@ -117,7 +117,7 @@ SCHEMAS: dict[str, Schema] = {
         context_length=maybe(whole("Tokens of prompt and output together.")),
         architecture=record(
             "What goes in and comes out; null where it is not known.",
-            input_modalities=maybe(list_of({"type": "string", "enum": ["text", "image"]})),
+            input_modalities=maybe(list_of({"type": "string", "enum": ["text", "image", "audio"]})),
             output_modalities=maybe(list_of({"type": "string", "enum": ["text", "embeddings"]})),
         ),
         top_provider=record(
