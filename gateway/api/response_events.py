@@ -12,7 +12,7 @@ import orjson
 from gateway.api.chunks import COMMENT, OpenAiErrors, parse_answer
 from gateway.api.dialect import Question, Reader, Whole
 from gateway.api.response_repairs import Repairs, repairs_for
-from gateway.api.sse import FRAME_LIMIT_BYTES, StreamBroke, payload, split, whole_frames
+from gateway.api.sse import Frames, StreamBroke, payload, split
 from gateway.errors import Refusal
 from gateway.progress import Usage
 
@@ -71,18 +71,14 @@ class EventReader:
     is_done: bool = False
     frames: int = 0
     usage: Usage | None = None
-    _tail: bytes = b""
+    _frames: Frames = field(default_factory=Frames)
     _last: bytes = b""
     _response: Event = field(default_factory=dict)
     _items: list[Event] = field(default_factory=list)
 
     def feed(self, data: bytes) -> bytes:
         """Raises: StreamBroke on an engine's error and on a frame over the limit."""
-        if self._tail:
-            data = self._tail + data
-        whole, self._tail = whole_frames(data)
-        if len(self._tail) > FRAME_LIMIT_BYTES:
-            raise StreamBroke(f"the engine sent a frame of over {FRAME_LIMIT_BYTES} bytes")
+        whole = self._frames.feed(data)
         if self.is_done or not whole:
             return b""
         if self.has_output and self.repairs is None and _is_plain(whole):

@@ -73,7 +73,10 @@ async def _run(house: House, exchange: Exchange, call: Call, caller: Caller, ord
             raise
         try:
             await _run_held(house, exchange, call, caller, slow, once=once)
-        except QuotaUsedUp as capped:  # by the key's own cap, from which the slow lane took off what the call would cost
+        except QuotaUsedUp as capped:
+            if capped.scope == "account":  # the lane was closed meanwhile, by another plan
+                raise
+            # The slow lane took off the key's own cap what the call would cost.
             raise QuotaUsedUp(capped.scope, order.numbers.key_quota, capped.used, capped.resets_at_ms) from None
 
 

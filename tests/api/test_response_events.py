@@ -14,6 +14,7 @@ from gateway.api.sse import StreamBroke
 from gateway.errors import Refusal
 from gateway.progress import Usage
 from tests.recordings.recording import Recording, cases, recorded
+from tests.security.attacker import cpu_seconds
 
 RECORDED = [
     recording
@@ -270,7 +271,7 @@ def test_a_recorded_stream_that_broke_is_broken(recording: Recording) -> None:
 
 
 def test_an_engine_may_not_send_a_frame_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.api.response_events.FRAME_LIMIT_BYTES", 1000)
+    monkeypatch.setattr("gateway.api.sse.FRAME_LIMIT_BYTES", 1000)
     with pytest.raises(StreamBroke):
         EVENTS.reader(question()).feed(b"data: " + b"x" * 1001)
 
@@ -356,3 +357,11 @@ def test_recorded_whole_answers(recording: Recording) -> None:
     assert not told.is_empty
     assert told.usage.completion_tokens
     assert (told.body is None) == (recording.kind == "vllm")
+
+
+def test_a_large_event_in_many_small_reads_costs_what_it_weighs() -> None:
+    """Engines say a request's instructions and tools back, three times; searched anew with each read, 8 MB took two seconds."""
+    whole = frame("response.created", response={"id": "r", "instructions": "x" * 8_000_000})
+    pieces = [whole[at : at + 16_384] for at in range(0, len(whole), 16_384)]
+    reader = EventReader()
+    assert cpu_seconds(lambda: [reader.feed(piece) for piece in pieces]) < 1.0
