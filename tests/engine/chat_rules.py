@@ -31,6 +31,8 @@ def broken_by_whole(call: Call, answer: Answer) -> set[str]:
         broken.add("created-no-integer")
     for choice in body["choices"]:
         broken |= set(_choice(call, choice))
+    if len(body["choices"]) > _asked(call):
+        broken.add("choices-more-than-asked")
     if _counts_one_choice(call, body):
         broken.add("usage-of-one-choice")
     return broken
@@ -53,7 +55,10 @@ def _chunks(call: Call, chunks: list[dict[str, Any]]) -> Iterator[str]:
         yield "index-missing"
     if any("finish_reason" not in choice for choice in choices):
         yield "finish-reason-missing"
-    for index in sorted({choice["index"] for choice in choices}):
+    indexes = sorted({choice["index"] for choice in choices})
+    if len(indexes) > _asked(call):
+        yield "choices-more-than-asked"
+    for index in indexes:
         of_one = [choice for choice in choices if choice["index"] == index]
         yield from _finish([choice["finish_reason"] for choice in of_one])
         if _is_chat(call):
@@ -147,6 +152,14 @@ def _counts_one_choice(call: Call, body: dict[str, Any]) -> bool:
     most: int = call.body.get("max_tokens", 0)
     counted: int = body["usage"]["completion_tokens"]
     return len(cut) > 1 and counted < len(cut) * most
+
+
+def _asked(call: Call) -> int:
+    """So many choices; text beside a call is one of them, not two."""
+    prompt = call.body.get("prompt")
+    prompts = len(prompt) if isinstance(prompt, list) and isinstance(prompt[0], str | list) else 1
+    n: int = call.body.get("n") or 1
+    return n * prompts
 
 
 def _is_chat(call: Call) -> bool:

@@ -1,6 +1,7 @@
 """Real engines were recorded to break just the rules that the table of breaches names, and a recording reads as it was made."""
 
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 
@@ -49,3 +50,12 @@ def test_a_recording_is_whole(kind: str) -> None:
     assert [
         each.case for each in recordings if each.call.streams and each.answer.status == 200 and not each.answer.is_stream
     ] == []
+
+
+@pytest.mark.parametrize("case", ["chat-n2", "chat-n2-stream"])
+def test_a_choice_that_nobody_asked_for_would_be_seen(case: str) -> None:
+    """MCP-Bridge#48: text and a call came as two choices."""
+    recording = recorded("vllm", case)
+    asked_for_one = replace(recording.call, body={**recording.call.body, "n": 1})
+    assert broken_rules(recording.call, recording.answer) == set()
+    assert broken_rules(asked_for_one, recording.answer) == {"choices-more-than-asked"}

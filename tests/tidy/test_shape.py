@@ -99,3 +99,17 @@ def test_the_environment_is_read_in_one_place() -> None:
         if re.search(r"os\.(environ|getenv)", path.read_text(encoding="utf-8")) and not name(path).startswith(allowed)
     ]
     assert reading == []
+
+
+def test_no_tokenizer_is_at_hand() -> None:
+    """litellm#36429: on a hang-up the text was tokenized again on the event loop, until the process was taken for dead."""
+    tokenizers = {"tiktoken", "tokenizers", "transformers", "sentencepiece"}
+    importing = [
+        f"{name(path)}: {module}"
+        for path in product_files()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for module in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
+        if module.partition(".")[0] in tokenizers
+    ]
+    assert importing == []
