@@ -66,6 +66,14 @@ def plan_on_offer(connection: Connection, code: str) -> Plan:
     return plan_from_row({**row})
 
 
+def find_version(connection: Connection, code: str, version: int | None = None) -> PlanVersion:
+    """The newest without a version. Raises: PlanUnknown."""
+    found = [one for one in list_plans(connection) if one.plan.code == code and version in (None, one.plan.version)]
+    if not found:
+        raise PlanUnknown(f"There is no plan {code!r}{f' v{version}' if version else ''}. `faregate plans list` shows them.")
+    return found[-1]
+
+
 def add_version(
     connection: Connection, code: str, changes: Mapping[str, Any], *, actor: str, effective_from: datetime | None = None
 ) -> PlanVersion:

@@ -4,9 +4,8 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
-from sqlalchemy import Connection
 
-from billing.plan_versions import PlanUnknown, PlanVersion, add_version, list_plans
+from billing.plan_versions import PlanVersion, add_version, find_version, list_plans
 from billing.plans import row_from_plan
 from gateway.commands.margin import check, refuse_losses
 from gateway.commands.record import actor, changing, reading
@@ -56,7 +55,7 @@ def show(
 ) -> None:
     """Show one version of a plan, with everything it allows."""
     with reading() as connection:
-        found = _version(connection, code, version)
+        found = find_version(connection, code, version)
     _show(found, as_json=as_json)
 
 
@@ -112,16 +111,9 @@ def new_version(
     since = None if effective_from is None else effective_from.replace(tzinfo=UTC)
     with changing() as connection:
         made = add_version(connection, code, changes, actor=actor(), effective_from=since)
-        before = _version(connection, code, made.plan.version - 1)
+        before = find_version(connection, code, made.plan.version - 1)
         refuse_losses(connection, before.plan, made.plan, is_accepted=is_accepted)
     _show(made, as_json=as_json)
-
-
-def _version(connection: Connection, code: str, version: int | None) -> PlanVersion:
-    found = [one for one in list_plans(connection) if one.plan.code == code and version in (None, one.plan.version)]
-    if not found:
-        raise PlanUnknown(f"There is no plan {code!r}{f' v{version}' if version else ''}. `faregate plans list` shows them.")
-    return found[-1]
 
 
 def _show(version: PlanVersion, *, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from billing.accounts import AccountNameTaken, AccountWrong
 from billing.changes import AccountUnknown
 from billing.database import DatabaseUrlWrong, conninfo, open_engine
 from billing.plan_versions import PlanLoses, PlanUnknown, PlanWrong
+from billing.savings import MoreThanTheQuota
 from gateway.access.issue import KeyEnded, KeyNotThere, KeyWrong
 from gateway.bumps import push_staged
 from gateway.settings import Settings
@@ -31,6 +32,7 @@ _REFUSALS = (
     KeyNotThere,
     KeyWrong,
     ModelUnknown,
+    MoreThanTheQuota,
     PlanLoses,
     PlanUnknown,
     PlanWrong,

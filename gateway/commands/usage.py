@@ -1,4 +1,4 @@
-"""`faregate usage`: what an account has used, by day."""
+"""`faregate usage`: what an account has used, by day, and what it would have cost by the token."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -8,9 +8,12 @@ import typer
 from billing.accounts import find_account
 from billing.usage import usage_by_day
 from gateway.commands.record import reading
+from gateway.commands.savings import savings, what_if_
 from gateway.commands.show import Json, show_json, show_table
 
 app = typer.Typer(no_args_is_help=True, help="What an account has used.")
+app.command()(savings)
+app.command("what-if")(what_if_)
 
 
 @app.command()

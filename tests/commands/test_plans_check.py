@@ -86,15 +86,15 @@ def test_the_figures_are_those_of_the_ledger_and_the_fleet_file(run: Check, acme
     assert found["balance"] == {"revenue_micros": 80_000_000, "cost_micros": 18_000_000 * 720}
 
 
-def test_idle_slots_are_paid_for_by_the_calls(run: Check, acme: str) -> None:
+@pytest.mark.usefixtures("acme")
+def test_idle_slots_are_paid_for_by_the_calls(run: Check) -> None:
     halved = sheet(run, "plans check --busy-percent 50 --json")
-    assert acme
     assert halved["calls"][0]["micros_a_call"] == 10_000
 
 
-def test_people_read_it_with_what_has_no_price(run: Check, acme: str) -> None:
+@pytest.mark.usefixtures("acme")
+def test_people_read_it_with_what_has_no_price(run: Check) -> None:
     told = run("plans check --busy-percent 100")
-    assert acme
     for words in ("$0.5000", "$166.67", "48.0%", "$0.005000", "$1,800.00", "A month at list prices: $80.00"):
         assert words in told.stdout
     assert "qwen3-8b: their calls count as free" in told.stderr
@@ -107,18 +107,18 @@ def test_on_an_empty_ledger_it_says_so(run: Check) -> None:
     assert sheet(run)["days"] == 1
 
 
-def test_an_account_on_an_older_version_is_shown_with_it(run: Check, acme: str) -> None:
+@pytest.mark.usefixtures("acme")
+def test_an_account_on_an_older_version_is_shown_with_it(run: Check) -> None:
     run("plans new-version pro --name Professional")
     run("plans new-version premium --name Best")
     shown = {(plan["plan_code"], plan["plan_version"]): plan["accounts"] for plan in sheet(run)["plans"]}
-    assert acme
     assert shown == {("free", 1): 0, ("pro", 1): 1, ("pro", 2): 0, ("premium", 2): 0, ("enterprise", 1): 0}
 
 
-def test_a_version_that_would_lose_more_is_not_saved_unless_that_is_meant(run: Check, acme: str, database_url: str) -> None:
+@pytest.mark.usefixtures("acme")
+def test_a_version_that_would_lose_more_is_not_saved_unless_that_is_meant(run: Check, database_url: str) -> None:
     """At 60% busy a fare of acme's costs $0.009259: 60,000 of them $555.56."""
     refused = run("plans new-version pro --quota-per-day 2000", code=1)
-    assert acme
     assert "Not saved. With these numbers, an account that uses more than 14% of the quota loses money" in refused.stderr
     assert "$555.56" in refused.stderr
     with psycopg.connect(database_url) as connection:
@@ -128,8 +128,8 @@ def test_a_version_that_would_lose_more_is_not_saved_unless_that_is_meant(run: C
     run("plans new-version pro --quota-per-day 1500")
 
 
-def test_without_prices_nothing_is_held_back(run: Check, acme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("acme")
+def test_without_prices_nothing_is_held_back(run: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FAREGATE_FLEET_FILE")
-    assert acme
     run("plans new-version pro --quota-per-day 2000")
     assert "There is no fleet file" in run("plans check").stdout

@@ -1,0 +1,127 @@
+"""What providers that sell by the token call the models that Faregate's catalogue knows."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+# By our id, then by genai-prices' id of the provider: its own name for the same weights. Another size, a distilled model and a
+# second lane for the same weights are not here; nor are prices by steps of the prompt's length, which can't be put to sums of
+# tokens. A model that is missing is unknown to the comparison, which says so.
+PROVIDER_NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "deepseek-r1": {"novita": "deepseek/deepseek-r1", "openrouter": "deepseek/deepseek-r1"},
+        "deepseek-v3.2": {"deepseek": "deepseek-v3.2", "fireworks": "deepseek-v3p2", "openrouter": "deepseek/deepseek-v3.2"},
+        "deepseek-v4-flash": {
+            "deepseek": "deepseek-v4-flash",
+            "fireworks": "deepseek-v4-flash",
+            "openrouter": "deepseek/deepseek-v4-flash",
+        },
+        "deepseek-v4-pro": {
+            "deepseek": "deepseek-v4-pro",
+            "fireworks": "deepseek-v4-pro",
+            "novita": "deepseek/deepseek-v4-pro",
+            "openrouter": "deepseek/deepseek-v4-pro",
+        },
+        "gemma-4-26b-a4b-it": {"novita": "google/gemma-4-26b-a4b-it", "openrouter": "google/gemma-4-26b-a4b-it"},
+        "gemma-4-31b-it": {"novita": "google/gemma-4-31b-it", "openrouter": "google/gemma-4-31b-it"},
+        "glm-4.6": {"novita": "zai-org/glm-4.6", "openrouter": "z-ai/glm-4.6", "zai": "GLM-4.6"},
+        "glm-4.6v": {"novita": "zai-org/glm-4.6v", "openrouter": "z-ai/glm-4.6v", "zai": "GLM-4.6V"},
+        "glm-4.7": {"fireworks": "glm-4p7", "novita": "zai-org/glm-4.7", "openrouter": "z-ai/glm-4.7", "zai": "GLM-4.7"},
+        "glm-5": {"novita": "zai-org/glm-5", "openrouter": "z-ai/glm-5", "zai": "GLM-5"},
+        "glm-5.1": {"fireworks": "glm-5p1", "novita": "zai-org/glm-5.1", "openrouter": "z-ai/glm-5.1", "zai": "GLM-5.1"},
+        "glm-5.2": {
+            "fireworks": "glm-5p2",
+            "novita": "zai-org/glm-5.2",
+            "openrouter": "z-ai/glm-5.2",
+            "together": "zai-org/GLM-5.2",
+            "zai": "GLM-5.2",
+        },
+        "gpt-oss-120b": {
+            "cerebras": "gpt-oss-120b",
+            "fireworks": "gpt-oss-120b",
+            "groq": "openai/gpt-oss-120b",
+            "novita": "openai/gpt-oss-120b",
+            "openrouter": "openai/gpt-oss-120b",
+            "together": "openai/gpt-oss-120b",
+        },
+        "gpt-oss-20b": {"fireworks": "gpt-oss-20b", "groq": "openai/gpt-oss-20b", "openrouter": "openai/gpt-oss-20b"},
+        "hy3": {"novita": "tencent/hy3"},
+        "kimi-k2-instruct": {
+            "groq": "moonshotai/kimi-k2-instruct",
+            "novita": "moonshotai/kimi-k2-instruct",
+            "openrouter": "moonshotai/kimi-k2",
+        },
+        "kimi-k2-thinking": {"novita": "moonshotai/kimi-k2-thinking", "openrouter": "moonshotai/kimi-k2-thinking"},
+        "kimi-k2.5": {"fireworks": "kimi-k2p5", "novita": "moonshotai/kimi-k2.5", "openrouter": "moonshotai/kimi-k2.5"},
+        "kimi-k2.6": {
+            "fireworks": "kimi-k2p6",
+            "moonshotai": "kimi-k2.6",
+            "novita": "moonshotai/kimi-k2.6",
+            "openrouter": "moonshotai/kimi-k2.6",
+        },
+        "kimi-k2.7-code": {
+            "fireworks": "kimi-k2p7-code",
+            "moonshotai": "kimi-k2.7-code",
+            "novita": "moonshotai/kimi-k2.7-code",
+            "openrouter": "moonshotai/kimi-k2.7-code",
+        },
+        "kimi-k3": {
+            "fireworks": "kimi-k3",
+            "moonshotai": "kimi-k3",
+            "novita": "moonshotai/kimi-k3",
+            "openrouter": "moonshotai/kimi-k3",
+            "together": "moonshotai/Kimi-K3",
+        },
+        "llama-3.1-8b-instruct": {"novita": "meta-llama/llama-3.1-8b-instruct", "openrouter": "meta-llama/llama-3.1-8b-instruct"},
+        "llama-3.2-1b-instruct": {"novita": "meta-llama/llama-3.2-1b-instruct", "openrouter": "meta-llama/llama-3.2-1b-instruct"},
+        "llama-3.2-3b-instruct": {"novita": "meta-llama/llama-3.2-3b-instruct", "openrouter": "meta-llama/llama-3.2-3b-instruct"},
+        "llama-3.3-70b-instruct": {
+            "groq": "llama-3.3-70b-versatile",
+            "novita": "meta-llama/llama-3.3-70b-instruct",
+            "openrouter": "meta-llama/llama-3.3-70b-instruct",
+            "together": "meta-llama/Llama-3.3-70B-Instruct-Turbo",
+        },
+        "llama-4-scout-17b-16e-instruct": {
+            "groq": "meta-llama/llama-4-scout-17b-16e-instruct",
+            "novita": "meta-llama/llama-4-scout-17b-16e-instruct",
+            "together": "meta-llama/Llama-4-Scout-17B-16E-Instruct",
+        },
+        "mimo-v2.5": {"novita": "xiaomimimo/mimo-v2.5", "openrouter": "xiaomi/mimo-v2.5"},
+        "minimax-m2.5": {"novita": "minimax/minimax-m2.5", "openrouter": "minimax/minimax-m2.5"},
+        "minimax-m2.7": {
+            "fireworks": "minimax-m2p7",
+            "minimax": "MiniMax-M2.7",
+            "novita": "minimax/minimax-m2.7",
+            "openrouter": "minimax/minimax-m2.7",
+        },
+        "minimax-m3": {"fireworks": "minimax-m3", "openrouter": "minimax/minimax-m3", "together": "MiniMaxAI/MiniMax-M3"},
+        "nemotron-3-nano-30b-a3b": {"novita": "nvidia/nemotron-3-nano-30b-a3b", "openrouter": "nvidia/nemotron-3-nano-30b-a3b"},
+        "nemotron-3-super-120b-a12b": {"openrouter": "nvidia/nemotron-3-super-120b-a12b"},
+        "nemotron-3-ultra-550b-a55b": {"openrouter": "nvidia/nemotron-3-ultra-550b-a55b"},
+        "phi-4-mini-instruct": {"openrouter": "microsoft/phi-4-mini-instruct"},
+        "qwen3-14b": {"openrouter": "qwen/qwen3-14b"},
+        "qwen3-235b-a22b-instruct-2507": {"openrouter": "qwen/qwen3-235b-a22b-2507"},
+        "qwen3-30b-a3b": {"openrouter": "qwen/qwen3-30b-a3b"},
+        "qwen3-30b-a3b-instruct-2507": {"openrouter": "qwen/qwen3-30b-a3b-instruct-2507"},
+        "qwen3-32b": {"groq": "qwen/qwen3-32b", "openrouter": "qwen/qwen3-32b"},
+        "qwen3-8b": {"openrouter": "qwen/qwen3-8b"},
+        "qwen3-coder-next": {"openrouter": "qwen/qwen3-coder-next"},
+        "qwen3-next-80b-a3b-instruct": {"openrouter": "qwen/qwen3-next-80b-a3b-instruct"},
+        "qwen3-vl-235b-a22b-instruct": {"openrouter": "qwen/qwen3-vl-235b-a22b-instruct"},
+        "qwen3-vl-30b-a3b-instruct": {"novita": "qwen/qwen3-vl-30b-a3b-instruct", "openrouter": "qwen/qwen3-vl-30b-a3b-instruct"},
+        "qwen3-vl-8b-instruct": {"openrouter": "qwen/qwen3-vl-8b-instruct"},
+        "qwen3.5-122b-a10b": {"novita": "qwen/qwen3.5-122b-a10b", "openrouter": "qwen/qwen3.5-122b-a10b"},
+        "qwen3.5-27b": {"novita": "qwen/qwen3.5-27b", "openrouter": "qwen/qwen3.5-27b"},
+        "qwen3.5-35b-a3b": {"novita": "qwen/qwen3.5-35b-a3b", "openrouter": "qwen/qwen3.5-35b-a3b"},
+        "qwen3.5-397b-a17b": {"novita": "qwen/qwen3.5-397b-a17b", "openrouter": "qwen/qwen3.5-397b-a17b"},
+        "qwen3.5-9b": {"openrouter": "qwen/qwen3.5-9b", "together": "Qwen/Qwen3.5-9B"},
+        "qwen3.6-27b": {"novita": "qwen/qwen3.6-27b", "openrouter": "qwen/qwen3.6-27b"},
+        "qwen3.6-35b-a3b": {"novita": "qwen/qwen3.6-35b-a3b", "openrouter": "qwen/qwen3.6-35b-a3b"},
+        "qwen3.8-27b": {
+            "cerebras": "qwen-3.8-27b",
+            "groq": "qwen/qwen3.8-27b",
+            "novita": "qwen/qwen3.8-27b",
+            "openrouter": "qwen/qwen3.8-27b",
+        },
+        "step-3.7-flash": {"novita": "stepfun/step-3.7-flash", "openrouter": "stepfun/step-3.7-flash"},
+    }
+)
