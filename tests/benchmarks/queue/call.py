@@ -13,6 +13,7 @@ TAIL_BYTES = 256
 _CONTENT = re.compile(rb'"content": ?"[^"]')
 _TOKENS = re.compile(rb'"completion_tokens": ?(\d+)')
 _ERROR = re.compile(rb'data: ?\{"error"')
+_CODE = re.compile(rb'"code": ?"?(\w+)')
 
 
 @dataclass(slots=True)
@@ -28,6 +29,12 @@ class Answer:
     tokens: int = 0
     is_whole: bool = False
     said_error: bool = False
+    code: str = ""  # of an error, where one was said
+
+    @property
+    def reason(self) -> str:
+        """Of one that was not served, for who looks for the fault."""
+        return f"{self.outcome}: {self.status} {self.code}".rstrip()
 
     @property
     def outcome(self) -> str:
@@ -67,6 +74,8 @@ class Stream(asyncio.Protocol):
             answer.tokens = int(found[1])
         if _ERROR.search(seen):
             answer.said_error = True
+        if (answer.said_error or answer.status != 200) and (found := _CODE.search(seen)):
+            answer.code = found[1].decode()
         if b"data: [DONE]" in seen:
             answer.is_whole = answer.status == 200 and not answer.said_error and answer.tokens > 0
         self._tail = seen[-TAIL_BYTES:]

@@ -1,6 +1,7 @@
 """From what was answered to figures: by class who was served and when its first token came, and what was useful of it all."""
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ class Figures:
     """`useful_per_second` are tokens of whole answers over all of `seconds`, to the last answer or the cut.
 
     Of the engine: the calls that it ran and kept waiting, while calls arrived; of the gateway, the calls that it gave the engine.
+    `reasons`: why calls were not served.
     """
 
     classes: Mapping[str, ClassFigures]
@@ -40,6 +42,7 @@ class Figures:
     cap_lowest: int | None
     cap_mean: float | None
     cpu_seconds: Mapping[str, float]
+    reasons: Mapping[str, int]
 
 
 def figures(played: Played, targets_ms: Mapping[str, int]) -> Figures:
@@ -55,6 +58,7 @@ def figures(played: Played, targets_ms: Mapping[str, int]) -> Figures:
         cap_lowest=min((one.cap for one in played.samples if one.cap is not None), default=None),
         cap_mean=_mean([one.cap for one in played.samples if one.cap is not None]),
         cpu_seconds=played.cpu,
+        reasons=Counter(answer.reason for answer in played.answers if not answer.is_whole),
     )
 
 

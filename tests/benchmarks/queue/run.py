@@ -107,6 +107,8 @@ def _played(session: Session, variant: Variant, started: Vllm, kept: Stores) -> 
     told = (f"{name} {one.ttft_median} ({one.ttft_p95}) {one.served}/{one.arrived}" for name, one in seen.classes.items())
     _tell(f"  {variant.title}: {', '.join(told)}; {seen.useful_per_second} tokens/s in {seen.seconds} s")
     _tell(f"    engine ran {seen.running_mean}, kept waiting {seen.waiting_mean}; cap {seen.cap_mean}; CPU {seen.cpu_seconds}")
+    for reason, count in seen.reasons.items():
+        _tell(f"    {count} {reason}")
     return seen
 
 

@@ -53,6 +53,7 @@ async def test_a_whole_answer_has_its_tokens_and_its_first_content(stand_in_engi
 async def test_what_is_no_whole_answer_is_not_useful(stand_in_engine: Any, script: dict[str, Any], outcome: str) -> None:
     answer = await asked(stand_in_engine(), **script)
     assert answer.outcome == outcome
+    assert answer.reason.startswith(f"{outcome}: {script.get('status', 200)}")
     assert figures(Played([answer], seconds=1.0), TARGETS_MS).useful_tokens == 0
 
 
