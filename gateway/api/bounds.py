@@ -18,7 +18,7 @@ _LISTS = ("stop_token_ids", "bad_words", "allowed_token_ids", "logprob_token_ids
 _LEGACY = MappingProxyType({"functions": "tools", "function_call": "tool_choice"})
 
 _COUNTS = ("top_logprobs", "prompt_logprobs", "logprobs")
-_STOPS = ("stop", "stop_sequences")
+_STOPS = ("stop", "stop_sequences", "stop_regex")
 _BOUNDED = frozenset((*_COUNTS, *_STOPS, *_LISTS, *_LEGACY, "logit_bias"))
 
 

@@ -44,7 +44,7 @@ def _messages(body: dict[str, Any]) -> Asked:
 
 def count_image(place: str, part: object, addressed: list[Addressed]) -> bool:
     """Whether a part is an image; one that is named by address is noted. No engine gets to see an address: it would connect to
-    it; nor a `uuid`: vLLM finds media by it that anybody sent before."""
+    it; nor a name by which it would find media that anybody sent before: vLLM's `uuid`, SGLang's `content_hash`."""
     if not isinstance(part, dict):
         return False
     part.pop("uuid", None)
@@ -53,6 +53,7 @@ def count_image(place: str, part: object, addressed: list[Addressed]) -> bool:
     is_image = part.get("type") in IMAGE_PARTS
     for name in ADDRESSED & part.keys():
         holder, field = (part[name], "url") if isinstance(part[name], dict) else (part, name)
+        holder.pop("content_hash", None)
         url = holder.get(field)
         if url is None:
             continue

@@ -63,7 +63,13 @@ REQUESTS = (
         "the engine would connect to where a client says",
         "images.put_in",
     ),
-    Edit("`uuid` of a part of a message", "removed", "it finds media that anybody sent before", "chat.count_image", VLLM),
+    Edit(
+        "`uuid` of a part of a message, `content_hash` of an image",
+        "removed",
+        "they find media that anybody sent before",
+        "chat.count_image",
+        ("vllm", "sglang"),
+    ),
     Edit(
         "`image_embeds`, `audio_embeds`, `prompt_embeds` in messages",
         "refused with 400",

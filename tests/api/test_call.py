@@ -91,7 +91,21 @@ def test_unknown_fields_reach_the_engine_and_nothing_is_added() -> None:
     assert sent(body) == {**body, "model": "engine/name"}
 
 
-@pytest.mark.parametrize("field", ["priority", "cache_salt", "kv_transfer_params", "vllm_xargs", "session_id"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "priority",
+        "cache_salt",
+        "kv_transfer_params",
+        "vllm_xargs",
+        "session_id",
+        "prompt_embeds",
+        "bootstrap_host",  # where an SGLang that decodes fetches its prefill from
+        "lora_path",
+        "custom_logit_processor",
+        "rid",
+    ],
+)
 def test_no_client_sets_what_only_the_operator_may(field: str) -> None:
     assert field not in sent(chat(**{field: 1}))
 

@@ -87,13 +87,15 @@ def test_what_is_none(url: Any) -> None:
 
 @pytest.mark.parametrize(("endpoint", "field"), [(CHAT, "messages"), (RESPONSES, "input")])
 def test_nobody_finds_anothers_image_by_the_name_it_was_given(endpoint: Endpoint, field: str) -> None:
-    """vLLM keeps images under a `uuid` of the client's choice, and takes one without its data for the one that it has."""
+    """vLLM keeps images under a `uuid` of the client's choice, and takes one without its data for the one that it has; SGLang
+    believes a client's `content_hash`."""
     parts = [
         {"type": "image_url", "image_url": None, "uuid": "passport"},
         {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "uuid": "passport"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "content_hash": "passport"}},
     ]
     call = read_call(endpoint, {"model": "m", field: [{"role": "user", "content": parts}]}, 100)
-    assert "uuid" not in str(call.body)
+    assert "passport" not in str(call.body)
 
 
 @pytest.mark.parametrize("count", [ADDRESSED_MAX, ADDRESSED_MAX + 1])
