@@ -8,7 +8,7 @@ import orjson
 
 from gateway.api.chunk_repairs import ChunkRepairs, mend_whole
 from gateway.api.dialect import JSON, Headers, Question, Reader, Whole
-from gateway.api.sse import Frames, StreamBroke, payload, split
+from gateway.api.sse import Frames, StreamBroke, each, payload, split
 from gateway.errors import Refusal
 from gateway.progress import Usage
 
@@ -164,7 +164,7 @@ class ChunkReader:
             whole = _rename_reasoning(whole, self.reasoning_field)
         if self.has_output and len(self._seen) >= self.choices and self._is_plain(whole):
             return whole
-        return b"".join([self._look(frame) for frame in split(whole)])
+        return each(split(whole), self._look)
 
     @property
     def is_finished(self) -> bool:

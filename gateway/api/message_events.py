@@ -9,7 +9,7 @@ from gateway.api.chunks import parse_answer
 from gateway.api.dialect import Question, Reader, Whole
 from gateway.api.message_errors import AnthropicErrors, error_body
 from gateway.api.message_repairs import NEEDS_REPAIRS, mended, name_stop_sequence
-from gateway.api.sse import Frames, StreamBroke, payload, split
+from gateway.api.sse import Frames, StreamBroke, each, payload, split
 from gateway.errors import Refusal
 from gateway.progress import Usage
 
@@ -95,7 +95,7 @@ class MessageReader:
         if self.has_output and (deltas := whole.count(DELTA)) and deltas == whole.count(b"\n\n") and whole.find(b"\r") < 0:
             self.frames += deltas
             return whole
-        return b"".join([self._look(frame) for frame in split(whole)])
+        return each(split(whole), self._look)
 
     def end(self) -> bytes:
         """Raises: StreamBroke when the engine's side closed before `message_stop`."""

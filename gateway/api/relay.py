@@ -72,6 +72,10 @@ class StreamRelay:
             while data := await answer.read():
                 try:
                     out = reader.feed(data)
+                except StreamBroke as broke:
+                    if self._progress.output_began and broke.before:
+                        self._exchange.put(broke.before)
+                    raise
                 except UNSHAPED as error:
                     raise unshaped(error) from error
                 if self._progress.output_began:

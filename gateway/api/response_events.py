@@ -12,7 +12,7 @@ import orjson
 from gateway.api.chunks import COMMENT, OpenAiErrors, parse_answer
 from gateway.api.dialect import Question, Reader, Whole
 from gateway.api.response_repairs import Repairs, repairs_for
-from gateway.api.sse import Frames, StreamBroke, payload, split
+from gateway.api.sse import Frames, StreamBroke, each, payload, split
 from gateway.errors import Refusal
 from gateway.progress import Usage
 
@@ -85,7 +85,12 @@ class EventReader:
             self.frames += whole.count(b"data:")
             self._last = whole
             return whole
-        return b"".join([self._look(frame) for frame in split(whole)])
+        had_output = self.has_output
+        try:
+            return each(split(whole), self._look)
+        except StreamBroke:
+            self.has_output = had_output  # of an output in the same read nothing has left
+            raise
 
     def end(self) -> bytes:
         """The engine's side has closed. Raises: StreamBroke when no event ended the answer."""

@@ -1,6 +1,7 @@
 """Server-sent events as bytes: where frames end, and what is in one."""
 
 import re
+from collections.abc import Callable, Iterable
 
 # Further blank lines belong to the frame before them.
 _FRAME_END = re.compile(rb"(?:\r?\n){2,}")
@@ -11,7 +12,12 @@ FRAME_LIMIT_BYTES = 16 * 1024 * 1024
 
 
 class StreamBroke(Exception):
-    """The engine's answer can't be carried on: an error frame, no finish, or not what was asked for at all."""
+    """The engine's answer can't be carried on: an error frame, no finish, or not what was asked for at all.
+
+    `before` is what the client would have got of the frames that came before it in the same read.
+    """
+
+    before = b""
 
 
 class Frames:
@@ -65,6 +71,18 @@ def split(whole: bytes) -> list[bytes]:
         frames.append(whole[start : end.end()])
         start = end.end()
     return frames
+
+
+def each(frames: Iterable[bytes], look: Callable[[bytes], bytes]) -> bytes:
+    """What the client gets of all frames. Raises: StreamBroke, with what it gets of those before the one that broke."""
+    got = []
+    try:
+        for frame in frames:
+            got.append(look(frame))  # noqa: PERF401 - those before the one that breaks are needed
+    except StreamBroke as broke:
+        broke.before = b"".join(got)
+        raise
+    return b"".join(got)
 
 
 def payload(frame: bytes) -> bytes | None:

@@ -107,6 +107,16 @@ def test_an_engine_that_was_killed_in_the_middle_has_not_answered(installed: tup
     assert (event.verdict, event.reason) == ("voided", "engine_broke")
 
 
+def test_what_stood_before_an_error_in_the_same_read_is_delivered(installed: tuple[Town, Running], engine: Replayer) -> None:
+    *begun, last, error, _ = [frame + b"\n\n" for frame in recorded("vllm", "chat-broken-stream").answer.body.split(b"\n\n")[:-1]]
+    engine.pieces, engine.pause_seconds = [b"".join(begun), last + error], 0.3
+    answer, event = ask(installed, "vllm", stream=True)
+    engine.pause_seconds = 0.0
+    assert answer.content.startswith(b"".join(begun) + last)
+    assert json.loads(answer.content.split(b"\n\n")[-3][6:])["error"]["code"] == "engine_failed"
+    assert (event.verdict, event.reason) == ("voided", "engine_broke")
+
+
 @pytest.mark.parametrize(
     ("stream", "kind", "body"),
     [
