@@ -7,11 +7,13 @@ import typer
 
 from billing.accounts import find_account
 from billing.usage import usage_by_day
+from gateway.commands.export import export
 from gateway.commands.record import reading
 from gateway.commands.savings import savings, what_if_
 from gateway.commands.show import Json, show_json, show_table
 
 app = typer.Typer(no_args_is_help=True, help="What an account has used.")
+app.command()(export)
 app.command()(savings)
 app.command("what-if")(what_if_)
 

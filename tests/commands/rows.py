@@ -1,17 +1,20 @@
-"""Rows of the ledger as the worker writes them, for commands to read."""
+"""A typed command's type, and rows of the ledger as the worker writes them, for commands to read."""
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
+from typer.testing import Result
 
 from billing.days import DAY_MS
 from billing.ledger import Placed, Position, record
 from billing.meter import parse
 from billing.partitions import make_partitions
 from tests.billing.events import event, fields
+
+Run = Callable[..., Result]
 
 
 def write_rows(database_url: str, calls: Sequence[dict[str, Any]], *, days_ago: int = 0) -> None:

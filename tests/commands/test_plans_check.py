@@ -1,17 +1,13 @@
 """`faregate plans check` on a real ledger and a fleet file with prices, and what it holds back."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import orjson
 import psycopg
 import pytest
-from typer.testing import CliRunner, Result
 
-from billing.seed import seed
-from gateway.commands import accounts, plans
-from tests.commands.rows import write_rows
+from tests.commands.rows import Run, write_rows
 
 FLEET = """
 [[replica]]
@@ -30,30 +26,16 @@ url = "http://10.0.0.2:8000"
 slots = 8
 """
 BIG = {"model": "qwen3.6-35b-a3b", "queue_ms": 4_000, "total_ms": 40_000, "prompt_tokens": 9_000, "completion_tokens": 700}
-Check = Callable[..., Result]
 
 
-@pytest.fixture
-def run(database_url: str, valkey_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
-    seed(database_url)
+@pytest.fixture(autouse=True)
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fleet.toml").write_text(FLEET)
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.setenv("REDIS_URL", valkey_url)
-    monkeypatch.setenv("FAREGATE_KEY_PEPPER", "p" * 32)
     monkeypatch.setenv("FAREGATE_FLEET_FILE", str(tmp_path / "fleet.toml"))
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def typed(line: str, *, code: int = 0) -> Result:
-        group, _, rest = line.partition(" ")
-        result = CliRunner().invoke({"plans": plans, "accounts": accounts}[group].app, rest.split())
-        assert result.exit_code == code, (line, result.output, result.exception)
-        return result
-
-    return typed
 
 
 @pytest.fixture
-def acme(run: Check, database_url: str) -> str:
+def acme(run: Run, database_url: str) -> str:
     """A Pro account with ten calls of 36 s on the large model, one of which broke, and two that never got there."""
     account: str = orjson.loads(run("accounts create acme --email a@acme.test --plan pro --json").stdout)["id"]
     ran = [BIG | {"account": account} for _ in range(9)]
@@ -64,12 +46,12 @@ def acme(run: Check, database_url: str) -> str:
     return account
 
 
-def sheet(run: Check, line: str = "plans check --busy-percent 100 --json") -> dict[str, Any]:
+def sheet(run: Run, line: str = "plans check --busy-percent 100 --json") -> dict[str, Any]:
     found: dict[str, Any] = orjson.loads(run(line).stdout)
     return found
 
 
-def test_the_figures_are_those_of_the_ledger_and_the_fleet_file(run: Check, acme: str) -> None:
+def test_the_figures_are_those_of_the_ledger_and_the_fleet_file(run: Run, acme: str) -> None:
     """Ten calls of 36 s are 0.1 slot-hours at $0.50, $0.05 in one day, for nine fares: $1.50 a month; 30,000 fares: $166.67."""
     found = sheet(run)
     assert (found["days"], found["busy_percent"]) == (1, 100)
@@ -87,13 +69,13 @@ def test_the_figures_are_those_of_the_ledger_and_the_fleet_file(run: Check, acme
 
 
 @pytest.mark.usefixtures("acme")
-def test_idle_slots_are_paid_for_by_the_calls(run: Check) -> None:
+def test_idle_slots_are_paid_for_by_the_calls(run: Run) -> None:
     halved = sheet(run, "plans check --busy-percent 50 --json")
     assert halved["calls"][0]["micros_a_call"] == 10_000
 
 
 @pytest.mark.usefixtures("acme")
-def test_people_read_it_with_what_has_no_price(run: Check) -> None:
+def test_people_read_it_with_what_has_no_price(run: Run) -> None:
     told = run("plans check --busy-percent 100")
     for words in ("$0.5000", "$166.67", "48.0%", "$0.005000", "$1,800.00", "A month at list prices: $80.00"):
         assert words in told.stdout
@@ -101,14 +83,14 @@ def test_people_read_it_with_what_has_no_price(run: Check) -> None:
     assert "pro v1: an account that uses more than 48% of the quota loses money" in told.stderr
 
 
-def test_on_an_empty_ledger_it_says_so(run: Check) -> None:
+def test_on_an_empty_ledger_it_says_so(run: Run) -> None:
     told = run("plans check")
     assert "Nobody called in these days." in told.stdout
     assert sheet(run)["days"] == 1
 
 
 @pytest.mark.usefixtures("acme")
-def test_an_account_on_an_older_version_is_shown_with_it(run: Check) -> None:
+def test_an_account_on_an_older_version_is_shown_with_it(run: Run) -> None:
     run("plans new-version pro --name Professional")
     run("plans new-version premium --name Best")
     shown = {(plan["plan_code"], plan["plan_version"]): plan["accounts"] for plan in sheet(run)["plans"]}
@@ -116,7 +98,7 @@ def test_an_account_on_an_older_version_is_shown_with_it(run: Check) -> None:
 
 
 @pytest.mark.usefixtures("acme")
-def test_a_version_that_would_lose_more_is_not_saved_unless_that_is_meant(run: Check, database_url: str) -> None:
+def test_a_version_that_would_lose_more_is_not_saved_unless_that_is_meant(run: Run, database_url: str) -> None:
     """At 60% busy a fare of acme's costs $0.009259: 60,000 of them $555.56."""
     refused = run("plans new-version pro --quota-per-day 2000", code=1)
     assert "Not saved. With these numbers, an account that uses more than 14% of the quota loses money" in refused.stderr
@@ -129,7 +111,7 @@ def test_a_version_that_would_lose_more_is_not_saved_unless_that_is_meant(run: C
 
 
 @pytest.mark.usefixtures("acme")
-def test_without_prices_nothing_is_held_back(run: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_prices_nothing_is_held_back(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FAREGATE_FLEET_FILE")
     run("plans new-version pro --quota-per-day 2000")
     assert "There is no fleet file" in run("plans check").stdout

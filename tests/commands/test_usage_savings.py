@@ -1,38 +1,15 @@
 """`faregate usage savings` and `what-if` on a real ledger: billed calls alone, in both directions, by an index."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import orjson
 import psycopg
 import pytest
-from typer.testing import CliRunner, Result
 
-from billing.seed import seed
 from billing.token_prices import SOURCE
 from billing.traffic import TRAFFIC
-from gateway.commands import accounts, usage
-from tests.commands.rows import write_rows
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(database_url: str, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
-    seed(database_url)
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.setenv("REDIS_URL", valkey_url)
-    monkeypatch.setenv("FAREGATE_KEY_PEPPER", "p" * 32)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def typed(line: str, *, code: int = 0) -> Result:
-        group, _, rest = line.partition(" ")
-        result = CliRunner().invoke({"usage": usage, "accounts": accounts}[group].app, rest.split())
-        assert result.exit_code == code, (line, result.output, result.exception)
-        return result
-
-    return typed
+from tests.commands.rows import Run, write_rows
 
 
 @pytest.fixture
