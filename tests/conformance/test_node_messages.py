@@ -11,7 +11,7 @@ from tests.journeys.test_one_call import only_event
 from tests.support.gateway import Town
 from tests.support.node import ask
 
-pytestmark = pytest.mark.node
+pytestmark = pytest.mark.clients
 TEXT = "tok tok tok "
 
 

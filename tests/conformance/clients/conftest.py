@@ -11,7 +11,7 @@ from tests.conformance.clients.counting import Counted
 from tests.conformance.clients.programs import Machine
 from tests.journeys.conftest import MODEL
 from tests.support.engine_fixture import StandInEngine, start_stand_in_engine
-from tests.support.gateway import Customer, Town, town, wait_for
+from tests.support.gateway import Customer, Running, Town, town, wait_for
 from tests.support.services import PostgresServer, ValkeyServer
 
 EMBEDDER = "all-minilm-l6-v2"
@@ -44,14 +44,18 @@ def installation(
 
 
 @pytest.fixture
-def counted(installation: Town, engines: tuple[StandInEngine, StandInEngine]) -> Callable[[Customer], Counted]:
-    """`counted(customer)`: from now on. A good call has closed the breaker that an earlier test may have opened."""
-    assert installation.standing is not None
-    url, headers = f"{installation.standing.url}/v1/chat/completions", installation.key().headers
+def counted(installation: Town, engines: tuple[StandInEngine, StandInEngine]) -> Callable[..., Counted]:
+    """`counted(customer, gateway=None)`: from now on. A good call has closed the breaker that an earlier test may have opened."""
+    standing = installation.gateway()
+    url, headers = f"{standing.url}/v1/chat/completions", installation.key().headers
     body = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}
     wait_for(lambda: httpx2.post(url, json=body, headers=headers).status_code == 200, 40)
     engines[0].reset_journal()
-    return lambda customer: Counted(installation, engines[0], customer)
+
+    def count(customer: Customer, gateway: Running | None = None) -> Counted:
+        return Counted(installation, engines[0], customer, gateway or standing)
+
+    return count
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from tests.support.engine_fixture import StandInEngine
-from tests.support.gateway import Customer, Town, wait_for
+from tests.support.gateway import Customer, Running, Town, wait_for
 from tests.support.stream import open_holds, settled
 
 # A line of the log waits at most so long to be written; and a client that came back at once is not counted too early.
@@ -14,9 +14,8 @@ QUIET_SECONDS = 0.4
 class Counted:
     """A customer of its own, and everything that arrived at the gateway since it was made."""
 
-    def __init__(self, town: Town, engine: StandInEngine, customer: Customer) -> None:
-        assert town.standing is not None
-        self._town, self._engine, self.customer, self.gateway = town, engine, customer, town.standing
+    def __init__(self, town: Town, engine: StandInEngine, customer: Customer, gateway: Running) -> None:
+        self._town, self._engine, self.customer, self.gateway = town, engine, customer, gateway
         self._settle()
         self._lines = len(self.gateway.lines())
 

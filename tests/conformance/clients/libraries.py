@@ -1,11 +1,10 @@
 """The libraries of docs/clients.md: where the snippet of each stands, and what runs it."""
 
-import subprocess
 from dataclasses import dataclass
 
 from tests.conformance.clients.counting import Counted
 from tests.conformance.clients.pages import PROMPT, rows, snippets
-from tests.conformance.clients.programs import Machine
+from tests.conformance.clients.programs import Done, Machine
 
 TABLE = rows("clients.md", "client")
 
@@ -25,9 +24,7 @@ class Library:
     def row(self) -> dict[str, str]:
         return TABLE[self.name]
 
-    def run(
-        self, machine: Machine, counted: Counted, prompt: str = PROMPT, *, which: int = 0
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, machine: Machine, counted: Counted, prompt: str = PROMPT, *, which: int = 0) -> Done:
         """One snippet of its section, the first unless told, by another prompt where one is given."""
         page = "clients/python.md" if self.environment else "clients/javascript.md"
         text = snippets(page, self.heading)[which].told(counted.gateway.url, counted.customer.token, prompt)

@@ -9,6 +9,8 @@ from pathlib import Path
 from tests.support.node import BINARIES, ROOT, SCRIPTS
 
 CLIENTS = ROOT / ".clients"
+Done = subprocess.CompletedProcess[str]
+OUT_OF_TIME = 124
 # Of the environment, what a program can't do without; settings of another installation stay outside.
 KEPT = ("PATH", "LANG", "LC_ALL", "TZ")
 # Each asks for something outside this machine when it starts.
@@ -37,18 +39,18 @@ class Machine:
         (self.home / name).parent.mkdir(parents=True, exist_ok=True)
         (self.home / name).write_text(text, encoding="utf-8")
 
-    def python(self, environment: str, text: str, seconds: float = 50) -> subprocess.CompletedProcess[str]:
+    def python(self, environment: str, text: str, seconds: float = 50) -> Done:
         return self._run([str(python_of(environment)), "-"], text, SCRIPTS, seconds)
 
-    def node(self, text: str, seconds: float = 50) -> subprocess.CompletedProcess[str]:
+    def node(self, text: str, seconds: float = 50) -> Done:
         """A module; it finds packages from the folder that it runs in."""
         return self._run(["node", "--input-type=module", "-"], text, SCRIPTS, seconds)
 
-    def shell(self, text: str, seconds: float = 50) -> subprocess.CompletedProcess[str]:
-        """In the home; what it started is ended with it when the time is over (exit code 124)."""
+    def shell(self, text: str, seconds: float = 50) -> Done:
+        """In the home; what it started is ended with it when the time is over."""
         return self._run(["timeout", f"{seconds:g}", "sh", "-ec", text], "", self.home, seconds + 5)
 
-    def _run(self, command: list[str], given: str, folder: Path, seconds: float) -> subprocess.CompletedProcess[str]:
+    def _run(self, command: list[str], given: str, folder: Path, seconds: float) -> Done:
         bins = [BINARIES, SCRIPTS / "node_modules" / ".bin", CLIENTS / "aider" / "bin"]
         assert all(place.is_dir() for place in bins), "the clients are not installed: run `make clients`"
         environment = {name: os.environ[name] for name in KEPT if name in os.environ} | ALONE | {"HOME": str(self.home)}

@@ -1,19 +1,16 @@
 """Each library's snippet as the docs have it: one prompt, one fare, and what it does when a call fails."""
 
 import subprocess
-import threading
 from collections.abc import Callable
-from dataclasses import replace
 
-import httpx2
 import pytest
 
 from tests.conformance.clients.counting import Counted
 from tests.conformance.clients.libraries import AGENTS, LANGCHAIN, LANGCHAIN_JS, LIBRARIES, LLAMAINDEX, Library
+from tests.conformance.clients.limits import another_stream, ask, one_a_day, one_at_once
 from tests.conformance.clients.programs import Machine
 from tests.conformance.test_responses import script
-from tests.journeys.conftest import MODEL
-from tests.support.gateway import OPEN_ENVELOPE, Customer, Town, wait_for
+from tests.support.gateway import Customer, Town
 
 pytestmark = pytest.mark.clients
 TEXT = "tok tok tok"
@@ -66,9 +63,8 @@ def test_a_busy_engine_is_asked_as_often_as_the_table_says_and_costs_nothing(
 
 @each
 def test_a_spent_quota_is_said(library: Library, machine: Machine, installation: Town, counted: Counting) -> None:
-    customer = installation.key(installation.plan(f"one{installation.key().account_id}", quota_per_day=1).code)
-    counts = counted(customer)
-    assert httpx2.post(counts.url, json=chat("hi"), headers=customer.headers).status_code == 200
+    counts = counted(one_a_day(installation))
+    ask(counts)
     done = library.run(machine, counts)
     assert done.returncode != 0
     assert "You have used 1 of 1 requests today" in done.stdout + done.stderr
@@ -80,13 +76,9 @@ def test_a_spent_quota_is_said(library: Library, machine: Machine, installation:
 def test_a_limit_that_ends_in_seconds_is_waited_out(
     library: Library, machine: Machine, installation: Town, counted: Counting
 ) -> None:
-    plan = installation.plan(f"one{installation.key().account_id}", envelope=replace(OPEN_ENVELOPE, concurrency=1))
-    counts, begun = counted(installation.key(plan.code)), threading.Event()
-    other = threading.Thread(target=_stream_until_another_is_refused, args=(counts, begun))
-    other.start()
-    assert begun.wait(10)
-    done = library.run(machine, counts)
-    other.join()
+    counts = counted(one_at_once(installation))
+    with another_stream(counts):
+        done = library.run(machine, counts)
     comes_back = library.row["at a 429 with `Retry-After`"] == "comes back"
     assert (done.returncode == 0, TEXT in done.stdout) == (comes_back, comes_back), done.stderr
     assert counts.verdicts() == ["posted"] * (2 if comes_back else 1)
@@ -112,15 +104,3 @@ def test_two_texts_are_embedded_at_one_fare(library: Library, machine: Machine, 
     assert (done.returncode, done.stdout.strip()) == (0, "2"), done.stderr
     assert counts.arrivals() == 1
     assert counts.verdicts() == ["posted"]
-
-
-def chat(prompt: str) -> dict[str, object]:
-    return {"model": MODEL, "messages": [{"role": "user", "content": prompt}], "stream": True}
-
-
-def _stream_until_another_is_refused(counts: Counted, begun: threading.Event) -> None:
-    body = chat(script(pace_ms=100, chunks=500))
-    with httpx2.stream("POST", counts.url, json=body, headers=counts.customer.headers) as answer:
-        next(answer.iter_bytes())
-        begun.set()
-        wait_for(counts.refusals, 40)

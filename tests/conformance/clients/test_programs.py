@@ -1,0 +1,152 @@
+"""Coding agents set up as docs/clients/programs.md says: one prompt, its tools, and what they do when a call fails."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from tests.conformance.clients.counting import Counted
+from tests.conformance.clients.limits import another_stream, ask, one_a_day, one_at_once
+from tests.conformance.clients.pages import PROMPT, rows, snippets
+from tests.conformance.clients.programs import OUT_OF_TIME, Done, Machine
+from tests.conformance.test_responses import script
+from tests.support.gateway import Running, Town
+
+pytestmark = pytest.mark.clients
+TEXT = "tok tok tok"
+WHY = "The engine failed before its answer was complete."
+TABLE = rows("clients.md", "client")
+# Clients that never give up are stopped by the gateway; in a test after so many failures, where the default is 20.
+STOPPED, FAILURES = "21, then stopped", 4
+TOO_OFTEN = "failed each time, so it was not tried again"
+Counting = Callable[..., Counted]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`file` is where its configuration goes; `tool` runs a command, with these arguments."""
+
+    name: str
+    file: str = ""
+    tool: str = ""
+    arguments: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def run(self, machine: Machine, counts: Counted, prompt: str = PROMPT, *, seconds: float = 50) -> Done:
+        for snippet in snippets("clients/programs.md", self.name):
+            text = snippet.told(counts.gateway.url, counts.customer.token, prompt)
+            if snippet.language == "sh":
+                done = machine.shell(text, seconds)
+            else:
+                machine.write(self.file, text)
+        return done
+
+
+def command(**arguments: object) -> str:
+    return json.dumps(arguments)
+
+
+AIDER = Program("Aider")
+OPENCODE = Program("OpenCode", "opencode.json", "bash", command(command="echo fare-$((40 + 2))", description="adds"))
+CLINE = Program("Cline", "", "run_commands", command(commands=["echo fare-$((40 + 2))"]))
+CONTINUE = Program("Continue", ".continue/config.yaml", "Bash", command(command="echo fare-$((40 + 2))"))
+each = pytest.mark.parametrize("program", [AIDER, OPENCODE, CLINE, CONTINUE], ids=str)
+
+
+@pytest.fixture
+def counts(installation: Town, counted: Counting) -> Counted:
+    return counted(installation.key())
+
+
+@each
+def test_one_prompt_is_one_request_and_one_fare(program: Program, machine: Machine, counts: Counted) -> None:
+    done = program.run(machine, counts)
+    assert done.returncode == 0, done.stderr
+    assert TEXT in done.stdout
+    assert counts.arrivals() == 1
+    assert counts.verdicts() == ["posted"]
+
+
+@pytest.mark.parametrize("program", [OPENCODE, CLINE, CONTINUE], ids=str)
+def test_a_command_that_the_model_calls_for_is_run(program: Program, machine: Machine, counts: Counted) -> None:
+    done = program.run(machine, counts, script(tool=True, tool_name=program.tool, tool_arguments=program.arguments))
+    assert TEXT in done.stdout, done.stderr
+    assert counts.verdicts() == ["posted", "posted"]
+    results = [message for message in counts.received()[-1]["messages"] if message["role"] == "tool"]
+    assert "fare-42" in json.dumps(results)
+
+
+@each
+def test_an_error_in_the_request_is_said_once(program: Program, machine: Machine, counts: Counted) -> None:
+    done = program.run(machine, counts, script(status=400))
+    assert "as the script says" in done.stdout + done.stderr
+    assert counts.arrivals() == int(TABLE[program.name]["calls after a 400"])
+    assert set(counts.verdicts()) == {"voided"}
+
+
+@each
+def test_a_busy_engine_is_asked_as_often_as_the_table_says_and_costs_nothing(
+    program: Program, machine: Machine, installation: Town, counted: Counting
+) -> None:
+    expected = TABLE[program.name]["calls when all is busy (503, 529)"]
+    counts = counted(installation.key(), _stopping(installation) if expected == STOPPED else None)
+    done = program.run(machine, counts, script(status=503))
+    assert (TOO_OFTEN if expected == STOPPED else "All GPUs for this model are busy.") in _words(done)
+    assert counts.arrivals() == (FAILURES + 1 if expected == STOPPED else int(expected))
+    assert set(counts.verdicts()) == {"voided"}
+
+
+@each
+def test_a_spent_quota_is_said(program: Program, machine: Machine, installation: Town, counted: Counting) -> None:
+    counts = counted(one_a_day(installation))
+    ask(counts)
+    done = program.run(machine, counts)
+    assert "You have used 1 of 1 requests today" in _words(done)
+    assert counts.arrivals() == 1 + int(TABLE[program.name]["calls when the quota is spent"])
+    assert counts.verdicts() == ["posted"]
+
+
+@each
+def test_a_limit_that_ends_in_seconds_is_waited_out(
+    program: Program, machine: Machine, installation: Town, counted: Counting
+) -> None:
+    counts = counted(one_at_once(installation))
+    with another_stream(counts):
+        done = program.run(machine, counts)
+    assert TABLE[program.name]["at a 429 with `Retry-After`"] == "comes back"
+    assert TEXT in done.stdout, done.stderr
+    assert counts.verdicts() == ["posted", "posted"]
+
+
+@pytest.mark.parametrize(("program", "requests"), [(CLINE, 1), (CONTINUE, FAILURES + 1), (OPENCODE, FAILURES + 1)], ids=str)
+def test_a_stream_that_breaks_is_said_and_costs_nothing(
+    program: Program, requests: int, machine: Machine, installation: Town, counted: Counting
+) -> None:
+    counts = counted(installation.key(), _stopping(installation))
+    done = program.run(machine, counts, script(error_after=1, pace_ms=20))
+    assert done.returncode not in (0, OUT_OF_TIME)
+    assert (WHY if requests == 1 else TOO_OFTEN) in _words(done)
+    assert counts.arrivals() == requests
+    assert set(counts.verdicts()) == {"voided"}
+
+
+def test_a_session_without_a_title_is_two_requests(machine: Machine, counts: Counted) -> None:
+    """As the page says of OpenCode."""
+    config, start = snippets("clients/programs.md", "OpenCode")
+    machine.write(OPENCODE.file, config.told(counts.gateway.url, counts.customer.token))
+    untitled = start.told(counts.gateway.url, counts.customer.token).replace('--title "A joke" ', "")
+    assert TEXT in machine.shell(untitled).stdout
+    assert counts.arrivals() == 2
+    assert counts.verdicts() == ["posted", "posted"]
+
+
+def _stopping(town: Town) -> Running:
+    return town.gateway(loop_errors=FAILURES)
+
+
+def _words(done: Done) -> str:
+    """All that it printed, where a terminal's width broke no line."""
+    return " ".join((done.stdout + done.stderr).split())
