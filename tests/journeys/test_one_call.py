@@ -77,6 +77,27 @@ def test_a_stream_is_relayed_as_the_engine_sent_it_less_the_usage_that_was_not_a
     assert only_event(shared).event["completion_tokens"] == 20
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"])
+def test_the_first_words_come_at_once_and_no_hop_is_to_hold_them_back(shared: Town, path: str) -> None:
+    """The engine falls silent after its first words: what waited for more of them would never come."""
+    prompt = chat({"chunks": 9, "hang_after": 1})["messages"]
+    text = prompt[0]["content"]
+    asked = {"/v1/completions": {"prompt": text}, "/v1/responses": {"input": text}}.get(path, {"messages": prompt})
+    body = {"model": MODEL, "stream": True, "max_tokens": 9, **asked}
+    headers = shared.key().headers
+    with httpx2.stream("POST", shared.gateway().url + path, json=body, headers=headers, timeout=5) as answer:
+        got = ""
+        for part in answer.iter_text():
+            got += part
+            if '"tok "' in got:
+                break
+    assert '"tok "' in got
+    assert answer.headers["x-accel-buffering"] == "no"
+    assert answer.headers["cache-control"] == "no-cache, no-transform"
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert "content-length" not in answer.headers
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
     ("script", "status", "code", "reason"),
