@@ -76,6 +76,7 @@ def use_local_run() -> None:
 def plain_errors() -> tuple[type[Exception], ...]:
     """What a person can mend: shown as one line. Anything else is ours to mend and keeps its traceback."""
     from backends.fleet import InvalidFleet
+    from backends.gpus import GpuUnknown
     from billing.database import DatabaseUrlWrong
     from gateway.app import PortTaken
     from gateway.local.ground import NoGround
@@ -84,10 +85,11 @@ def plain_errors() -> tuple[type[Exception], ...]:
     from gateway.local.process import DidNotStart
     from gateway.settings import SettingsWrong
     from models.catalogue import ModelUnknown
+    from models.shapes import ShapeUnknown
 
     return (
-        Busy, DatabaseUrlWrong, DidNotStart, HomeUnfit, InvalidFleet, MachineUnfit, ModelUnknown, NoGround, PortTaken,
-        SettingsWrong,
+        Busy, DatabaseUrlWrong, DidNotStart, GpuUnknown, HomeUnfit, InvalidFleet, MachineUnfit, ModelUnknown, NoGround,
+        PortTaken, SettingsWrong, ShapeUnknown,
     )  # fmt: skip
 
 
