@@ -35,6 +35,7 @@ def savings(account: Account, days: Days = 30, as_json: Json = False) -> None:
 
 
 def what_if_(
+    *,
     model: Annotated[str, typer.Option(help="A model of the catalogue.")],
     calls_a_day: Count,
     prompt_tokens: Tokens,
