@@ -1,12 +1,13 @@
 """Every setting of the program, read from the environment in this one place."""
 
 import os
+import re
 import secrets
 import socket
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from gateway.fetch.policy import Policy
@@ -73,6 +74,9 @@ class Settings(BaseSettings):
     lease_ms: int = Field(default=5000, ge=1000, le=60000)
     valkey_timeout_ms: int = Field(default=100, ge=10, le=10000)
     retention_days: int = Field(default=400, ge=2, description="days of the request ledger that are kept")
+    currency: str = Field(default="usd", pattern=r"^[a-z]{3}$", description="ISO 4217: what the plans' prices are in")
+    stripe_key: SecretStr | None = Field(default=None, description="secret or restricted key of the Stripe account")
+    stripe_api_base: str | None = Field(default=None, pattern=r"^https?://", description="a server that stands in for Stripe")
     log_level: str = Field(default="info", pattern=r"^(debug|info|warning|error)$")
 
     @model_validator(mode="before")
@@ -90,6 +94,21 @@ class Settings(BaseSettings):
         Policy.of(value)
         return value
 
+    @field_validator("stripe_key")
+    @classmethod
+    def _is_a_secret_key(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not re.fullmatch(r"(sk|rk)_(test|live)_\w+", value.get_secret_value()):
+            raise ValueError("a secret key of Stripe begins with sk_test_, sk_live_, rk_test_ or rk_live_")
+        return value
+
+    @field_validator("stripe_api_base")
+    @classmethod
+    def _is_given_no_live_key(cls, value: str | None, given: ValidationInfo) -> str | None:
+        key = given.data.get("stripe_key")
+        if value is not None and key is not None and "_live_" in key.get_secret_value():
+            raise ValueError("only test keys are sent elsewhere; a live one goes to Stripe alone")
+        return value
+
     @classmethod
     def load(cls) -> Self:
         """Read the environment. Raises: SettingsWrong, naming each setting and what is wrong with it, never its value."""
@@ -103,6 +122,7 @@ _FILES = {
     "database_url": ("DATABASE_URL_FILE", "FAREGATE_DATABASE_URL_FILE"),
     "redis_url": ("REDIS_URL_FILE", "FAREGATE_REDIS_URL_FILE"),
     "key_pepper": ("FAREGATE_KEY_PEPPER_FILE",),
+    "stripe_key": ("FAREGATE_STRIPE_KEY_FILE",),
 }
 
 

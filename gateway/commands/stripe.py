@@ -1,0 +1,122 @@
+"""`faregate stripe`: keep Stripe's products and prices in step with our plans, and see how things stand."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from billing.catalog_sync import Step, read_catalog, steps_between, take, wanted_of
+from billing.changes import audit
+from billing.plan_versions import list_plans
+from billing.stripe import API_VERSION, Stripe, StripeRefused, StripeUnavailable, open_stripe
+from gateway.commands.record import actor, changing, reading, say
+from gateway.commands.show import Json, show_json, show_table
+from gateway.settings import Settings
+
+app = typer.Typer(no_args_is_help=True, help="Stripe: its products and prices follow the plans.")
+
+_WORDS = {
+    "create_product": "new product",
+    "update_product": "product renamed, archived or restored",
+    "create_price": "new price",
+    "archive_price": "price archived; who pays it goes on",
+    "restore_price": "price restored",
+}
+
+
+@app.command()
+def sync(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False, as_json: Json = False
+) -> None:
+    """Make what Stripe lacks of the plans, archive what is no longer sold. Subscriptions keep the price that they have."""
+    settings = Settings.load()
+    with _stripe(settings) as stripe:
+        steps = _steps(settings, stripe)
+        if dry_run:
+            _tell([_plain(step) for step in steps], as_json=as_json, done="would be done")
+            return
+        if steps:
+            _write_down(steps, is_live=stripe.is_live)
+        made: list[dict[str, Any]] = []
+        try:
+            for step in steps:
+                made.append({**_plain(step), "id": take(stripe, step)})  # noqa: PERF401  # what was made is told, also when a later step fails
+        except (StripeRefused, StripeUnavailable):
+            if made:  # half-way: the next run does the rest
+                _tell(made, as_json=as_json, done="done")
+            raise
+        _tell(made, as_json=as_json, done="done")
+
+
+@app.command()
+def status(as_json: Json = False) -> None:
+    """Show which Stripe account is used and whether its catalogue is in step. Exit code 1 when it can't be asked."""
+    settings = Settings.load()
+    with _stripe(settings) as stripe:
+        account, steps = stripe.account(), _steps(settings, stripe)
+    facts: dict[str, Any] = {
+        "mode": "live" if stripe.is_live else "test",
+        "account": account.id,
+        "name": account.name,
+        "country": account.country,
+        "currency": settings.currency,
+        "api_version": API_VERSION,
+        "address": settings.stripe_api_base,
+        "steps_to_sync": len(steps),
+    }
+    if as_json:
+        show_json(facts)
+    else:
+        show_table(("What", "Value"), [(name.replace("_", " "), value) for name, value in facts.items()])
+
+
+@contextmanager
+def _stripe(settings: Settings) -> Iterator[Stripe]:
+    """Stripe's refusals and outages are one line on stderr and exit code 1."""
+    if settings.stripe_key is None:
+        say("FAREGATE_STRIPE_KEY is not set; it is the secret key of your Stripe account (docs/stripe.md).")
+        raise typer.Exit(1)
+    try:
+        with open_stripe(settings.stripe_key.get_secret_value(), address=settings.stripe_api_base) as stripe:
+            yield stripe
+    except StripeUnavailable as outage:
+        say(f"Stripe can't be asked now: {outage} Try again; what was done is not done twice.")
+        raise typer.Exit(1) from outage
+    except StripeRefused as refusal:
+        say(f"Stripe refused: {refusal}")
+        raise typer.Exit(1) from refusal
+
+
+def _steps(settings: Settings, stripe: Stripe) -> list[Step]:
+    with reading() as connection:
+        versions = list_plans(connection)
+    wanted = wanted_of(versions, currency=settings.currency, now=datetime.now(UTC))
+    return steps_between(wanted, *read_catalog(stripe, wanted))
+
+
+def _write_down(steps: list[Step], *, is_live: bool) -> None:
+    """Before Stripe is asked, so that no change is there which nobody signed for."""
+    with changing() as connection:
+        for step in steps:
+            details = {**_plain(step), "live": is_live, "replaces": step.target}
+            audit(connection, f"stripe.{step.act}", actor=actor(), subject=step.subject, details=details)
+
+
+def _plain(step: Step) -> dict[str, Any]:
+    is_price = step.act.endswith("price")
+    amount, currency = (step.wanted.amount_cents, step.wanted.currency) if is_price else (None, None)
+    return {"act": step.act, "subject": step.subject, "amount_cents": amount, "currency": currency}
+
+
+def _tell(steps: list[dict[str, Any]], *, as_json: bool, done: str) -> None:
+    if as_json:
+        show_json(steps)
+        return
+    if not steps:
+        say("Stripe's products and prices are in step with the plans.")
+        return
+    rows = [(_WORDS[one["act"]], one["subject"], one["amount_cents"], one["currency"], one.get("id")) for one in steps]
+    show_table(("What", "Of", "Cents a month", "Currency", "Id"), rows)
+    say(f"{len(steps)} {'step' if len(steps) == 1 else 'steps'} {done}.")
