@@ -33,7 +33,8 @@ def concerns(margin: Margin) -> list[Concern]:
             f"an account that uses more than {percent}% of the quota loses money: all of it costs {dollars(margin.full_micros)}"
         )
         found.append(Concern("full", margin.full_micros - price, words))
-    if margin.dearest_micros is not None and margin.dearest_micros > price:
+    # Where the calls are of one model already, that is nothing new.
+    if margin.dearest_micros is not None and margin.dearest_micros > max(price, margin.full_micros or 0):
         words = f"the whole quota on {margin.dearest_model} alone costs {dollars(margin.dearest_micros)} a month"
         found.append(Concern("dearest", margin.dearest_micros - price, words))
     if margin.plan.quota_per_day is None and margin.worst_micros > price:

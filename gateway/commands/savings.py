@@ -75,7 +75,7 @@ def _show(plan: Plan, found: Compared, today: date, *, as_json: bool) -> None:
 def _words(plan: Plan, found: Compared) -> list[str]:
     if found.flat_micros is None:
         return [f"The price of the {plan.name} plan is agreed with each customer, so that there is nothing to compare."]
-    whole = f"{plan.name} for {found.days} days: {dollars(found.flat_micros)}, used or not."
+    whole = f"{plan.name} for {found.days} day{'' if found.days == 1 else 's'}: {dollars(found.flat_micros)}, used or not."
     if found.flat_a_fare_micros is None or found.flat_compared_micros is None:
         return [whole]
     full = found.flat_a_fare_at_full_use_micros

@@ -59,7 +59,7 @@ def test_the_figures_are_those_of_the_ledger_and_the_fleet_file(run: Run, acme: 
     assert (pro["accounts"], pro["calling"], pro["basis"]) == (1, 1, "own")
     assert (pro["typical_micros"], pro["full_micros"], pro["loses_from_permille"]) == (1_500_000, 166_666_667, 480)
     assert pro["worst_micros"] == 5 * 500_000 * 720
-    assert [concern["kind"] for concern in pro["concerns"]] == ["full", "dearest"]
+    assert [concern["kind"] for concern in pro["concerns"]] == ["full"]
     (calls,) = found["calls"]
     assert (calls["model"], calls["calls"], calls["slot_ms"], calls["micros_a_call"]) == ("qwen3.6-35b-a3b", 10, 36_000, 5_000)
     assert (calls["prompt_tokens"], calls["completion_tokens"]) == (9_000, 700)
