@@ -11,6 +11,7 @@ from billing.savings import Compared, Imagined, MoreThanTheQuota, TokenPrice, co
 from billing.token_prices import token_prices
 from billing.traffic import Traffic
 from models.catalogue import Catalogue
+from tests.tidy.source import product_files
 
 FREE, PRO, _, ENTERPRISE = DEFAULT_PLANS
 TODAY = date(2026, 12, 1)
@@ -124,3 +125,8 @@ def test_prices_are_those_in_force_on_the_day() -> None:
 
 def test_a_model_unknown_to_the_table_has_no_price() -> None:
     assert token_prices(["smollm2-135m-instruct", "no such model"], TODAY) == []
+
+
+def test_one_file_knows_the_package_of_prices() -> None:
+    importing = [path.name for path in product_files() if "genai_prices" in path.read_text(encoding="utf-8")]
+    assert importing == ["token_prices.py"]
