@@ -1,4 +1,4 @@
-"""A stand-in Stripe for each module, spoken to by the real SDK, and customers who buy there."""
+"""A stand-in Stripe, new to each module, spoken to by the real SDK, and customers who buy there."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,11 +12,18 @@ from tests.support.stripe.running import KEY, StandInStripe, running_stripe
 START = 1_793_491_200  # 2026-11-01 00:00 UTC: the month has thirty days
 
 
-@pytest.fixture(scope="module")
-def stand_in() -> Iterator[StandInStripe]:
+@pytest.fixture(scope="package")
+def server() -> Iterator[StandInStripe]:
     """Its clock stands until a test moves it."""
     with running_stripe(now=START) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def stand_in(server: StandInStripe) -> StandInStripe:
+    """One that knows nothing yet."""
+    server.steer("forget")
+    return server
 
 
 @pytest.fixture

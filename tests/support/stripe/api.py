@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.support.stripe import form, invoices, life
-from tests.support.stripe.faults import Fault
+from tests.support.stripe.faults import NOT_STOOD_IN, Fault
 from tests.support.stripe.idempotency import Answers
 from tests.support.stripe.parameters import check
 from tests.support.stripe.post import Post
@@ -145,4 +145,7 @@ def _find(asked: Asked) -> tuple[Route, dict[str, str]]:
 
 
 def _failed(fault: Fault, request_id: str) -> Answer:
-    return Answer(fault.status, fault.body, {"request-id": request_id})
+    headers = {"request-id": request_id}
+    if fault.status == NOT_STOOD_IN:  # it would be the same again
+        headers["stripe-should-retry"] = "false"
+    return Answer(fault.status, fault.body, headers)

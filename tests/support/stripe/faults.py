@@ -2,6 +2,8 @@
 
 from typing import Any
 
+NOT_STOOD_IN = 501
+
 
 class Fault(Exception):
     """An error answer. `kind` is Stripe's `type`."""
@@ -24,4 +26,4 @@ def missing(kind: str, which: str, param: str = "id") -> Fault:
 
 def not_stood_in(what: str) -> Fault:
     """What the real API can do and this one can't: loud, so that no test leans on it."""
-    return Fault(f"The stand-in does not know {what}.", status=501, kind="api_error")
+    return Fault(f"The stand-in does not know {what}.", status=NOT_STOOD_IN, kind="api_error")

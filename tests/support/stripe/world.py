@@ -48,14 +48,16 @@ class World:
         """Does what is due until then, each at its own time."""
         ran_with_us = self._stands is None
         self._stands = self.now
-        while self._due and self._due[0][0] <= to:
-            when, _, action = heapq.heappop(self._due)
-            self._stands = max(self._stands, when)
-            action()
-        self._stands = max(self._stands, to)
-        if ran_with_us:
-            self._offset = self._stands - int(time.time())
-            self._stands = None
+        try:
+            while self._due and self._due[0][0] <= to:
+                when, _, action = heapq.heappop(self._due)
+                self._stands = max(self._stands, when)
+                action()
+            self._stands = max(self._stands, to)
+        finally:
+            if ran_with_us:
+                self._offset = self._stands - int(time.time())
+                self._stands = None
 
     def id(self, prefix: str) -> str:
         return f"{prefix}_{''.join(self.random.choices(_LETTERS, k=16))}"
