@@ -1,6 +1,5 @@
 """A kept answer is opened by its own account, key and idempotency key alone, and by none but this installation."""
 
-import os
 
 import pytest
 from hypothesis import given
@@ -37,7 +36,7 @@ def test_another_pepper_opens_nothing_and_finds_nothing() -> None:
     assert other.fingerprint("/v1/chat/completions", b"{}") != SEAL.fingerprint("/v1/chat/completions", b"{}")
 
 
-@pytest.mark.parametrize("damaged", [b"", b"short", os.urandom(100)])
+@pytest.mark.parametrize("damaged", [b"", b"short", bytes(range(100))])
 def test_what_is_damaged_or_missing_is_unreadable(damaged: bytes) -> None:
     with pytest.raises(Unreadable):
         SEAL.open(SCOPE, damaged)
