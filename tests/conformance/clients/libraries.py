@@ -24,10 +24,13 @@ class Library:
     def row(self) -> dict[str, str]:
         return TABLE[self.name]
 
-    def run(self, machine: Machine, counted: Counted, prompt: str = PROMPT, *, which: int = 0) -> Done:
+    def run(self, machine: Machine, counts: Counted, prompt: str = PROMPT, *, which: int = 0) -> Done:
         """One snippet of its section, the first unless told, by another prompt where one is given."""
+        return self.run_at(machine, counts.gateway.url, counts.customer.token, prompt, which=which)
+
+    def run_at(self, machine: Machine, url: str, key: str, prompt: str = PROMPT, *, which: int = 0) -> Done:
         page = "clients/python.md" if self.environment else "clients/javascript.md"
-        text = snippets(page, self.heading)[which].told(counted.gateway.url, counted.customer.token, prompt)
+        text = snippets(page, self.heading)[which].told(url, key, prompt)
         return machine.python(self.environment, text) if self.environment else machine.node(text)
 
 

@@ -26,6 +26,10 @@ class Snippet:
         return text.replace(json.dumps(PROMPT), shlex.quote(prompt) if self.language == "sh" else json.dumps(prompt))
 
 
+def headings(page: str) -> list[str]:
+    return re.findall(r"^## (.+)$", _read(page), re.MULTILINE)
+
+
 def snippets(page: str, heading: str) -> list[Snippet]:
     """Those under one heading of a page in docs/."""
     _, found, rest = _read(page).partition(f"\n## {heading}\n")

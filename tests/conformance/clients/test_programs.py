@@ -11,11 +11,11 @@ from tests.conformance.clients.limits import another_stream, ask, one_a_day, one
 from tests.conformance.clients.pages import PROMPT, rows, snippets
 from tests.conformance.clients.programs import OUT_OF_TIME, Done, Machine
 from tests.conformance.test_responses import script
+from tests.conformance.test_responses_failing import BROKEN, WHY
 from tests.support.gateway import Running, Town
 
 pytestmark = pytest.mark.clients
 TEXT = "tok tok tok"
-WHY = "The engine failed before its answer was complete."
 TABLE = rows("clients.md", "client")
 # Clients that never give up are stopped by the gateway; in a test after so many failures, where the default is 20.
 STOPPED, FAILURES = "21, then stopped", 4
@@ -53,7 +53,8 @@ AIDER = Program("Aider")
 OPENCODE = Program("OpenCode", "opencode.json", "bash", command(command="echo fare-$((40 + 2))", description="adds"))
 CLINE = Program("Cline", "", "run_commands", command(commands=["echo fare-$((40 + 2))"]))
 CONTINUE = Program("Continue", ".continue/config.yaml", "Bash", command(command="echo fare-$((40 + 2))"))
-each = pytest.mark.parametrize("program", [AIDER, OPENCODE, CLINE, CONTINUE], ids=str)
+PROGRAMS = (AIDER, OPENCODE, CLINE, CONTINUE)
+each = pytest.mark.parametrize("program", PROGRAMS, ids=str)
 
 
 @pytest.fixture
@@ -116,7 +117,6 @@ def test_a_limit_that_ends_in_seconds_is_waited_out(
     counts = counted(one_at_once(installation))
     with another_stream(counts):
         done = program.run(machine, counts)
-    assert TABLE[program.name]["at a 429 with `Retry-After`"] == "comes back"
     assert TEXT in done.stdout, done.stderr
     assert counts.verdicts() == ["posted", "posted"]
 
@@ -126,7 +126,7 @@ def test_a_stream_that_breaks_is_said_and_costs_nothing(
     program: Program, requests: int, machine: Machine, installation: Town, counted: Counting
 ) -> None:
     counts = counted(installation.key(), _stopping(installation))
-    done = program.run(machine, counts, script(error_after=1, pace_ms=20))
+    done = program.run(machine, counts, script(**BROKEN[1]))
     assert done.returncode not in (0, OUT_OF_TIME)
     assert (WHY if requests == 1 else TOO_OFTEN) in _words(done)
     assert counts.arrivals() == requests
