@@ -27,7 +27,15 @@ class Criterion:
 
 def judged(found: Mapping[str, Figures]) -> list[Criterion]:
     """`found` by the variants' names."""
-    return [*_as_the_engine(found), *_with_a_reserve(found)]
+    return [*_nobody_turned_away(found), *_as_the_engine(found), *_with_a_reserve(found)]
+
+
+def _nobody_turned_away(found: Mapping[str, Figures]) -> Iterator[Criterion]:
+    """Without it the others say nothing: who is turned away waits for nothing and takes nobody's slot."""
+    for reserved in (0, 1, 2):
+        classes = found[f"ours-{reserved}"].classes.values()
+        away = sum(one.refused + one.failed for one in classes)
+        yield Criterion(f"{reserved} reserved: calls refused or failed", away, 0, away == 0)
 
 
 def _as_the_engine(found: Mapping[str, Figures]) -> Iterator[Criterion]:

@@ -100,11 +100,20 @@ def test_a_slower_premium_and_fewer_tokens_are_misses() -> None:
     assert len([what for what in missed if what.startswith("2 reserved")]) == 2
 
 
-def test_nothing_served_meets_no_criterion() -> None:
+def test_nothing_served_meets_no_criterion_of_speed() -> None:
     none = replace(figures(Played([Answer(name, 0.0) for name in SHARES], seconds=10.0), TARGETS_MS), useful_per_second=0.0)
     found = dict.fromkeys(("engine-priority", "ours-0", "ours-1", "ours-2"), none)
     whole_fifo = figures(Played([whole("free", 0.1)], seconds=10.0), TARGETS_MS)
-    assert [one for one in judged(found | {"engine-fifo": whole_fifo}) if one.is_met] == []
+    met = [one.what for one in judged(found | {"engine-fifo": whole_fifo}) if one.is_met]
+    assert met == [f"{reserved} reserved: calls refused or failed" for reserved in (0, 1, 2)]
+
+
+def test_a_call_turned_away_is_a_miss() -> None:
+    calls = [whole(name, 0.1) for name in SHARES]
+    good = figures(Played(calls, seconds=10.0), TARGETS_MS)
+    away = figures(Played([*calls, Answer("free", 0.0, status=503, seconds=0.1)], seconds=10.0), TARGETS_MS)
+    found = dict.fromkeys(("engine-fifo", "engine-priority", "ours-0", "ours-1", "ours-2"), good) | {"ours-1": away}
+    assert [one.what for one in judged(found) if not one.is_met] == ["1 reserved: calls refused or failed"]
 
 
 def test_what_was_kept_of_a_run_makes_the_same_page(tmp_path: Path) -> None:
