@@ -1,6 +1,7 @@
 """Pictures of a run: time to first token by class and variant, and what becomes of each class as the load rises."""
 
 from pathlib import Path
+from textwrap import fill
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -28,10 +29,11 @@ def _ttft(found: Findings, path: Path) -> None:
         over = [(one.ttft_p95 or 0.0) - median for one, median in zip(seen, medians, strict=True)]
         axes.bar(places, medians, 0.25, label=NAMES[class_], color=COLOURS[class_])
         axes.errorbar(places, medians, yerr=[[0.0] * len(over), over], fmt="none", ecolor="black", capsize=3, linewidth=1)
-    axes.set(yscale="log", ylabel="seconds to first token")
-    axes.set_xticks(range(len(found.compared)), [found.titles[name].replace(", ", "\n") for name in found.compared])
+    axes.set(yscale="log", ylim=(0.03, 300), ylabel="seconds to first token")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_xticks(range(len(found.compared)), [fill(found.titles[name], 16) for name in found.compared])
     axes.grid(axis="y", alpha=0.3)
-    axes.legend()
+    axes.legend(ncols=len(SHARES), loc="upper right")
     figure.suptitle("Median (bar) and 95th percentile (line) at twice the capacity of a real vLLM", fontsize=10)
     figure.savefig(path, dpi=110)
 
