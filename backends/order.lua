@@ -133,7 +133,8 @@ local function next_waiter(pool)
     -- While somebody above waits, a class and all below it run no more than its share together.
     local most = math.max(1, math.floor(rule.share * pool.slots / 100))
     if above > 0 and rule.share < 100 and running_from(class) >= most then return end
-    if depths[class] > 0 then
+    -- A class of which nobody can be served now is not looked through: while a slot is kept free, each question would do so.
+    if depths[class] > 0 and pool.free > math.min(kept, pool.slots - 1) then
       local request, call, replica = first_of_class(class, pool, math.min(kept, pool.slots - 1))
       if request then return request, call, replica, false end
     end

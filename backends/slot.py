@@ -1,6 +1,7 @@
 """One call's slot: asked for, waited for, held, asked back before its first output, given back by leaving its `with` block."""
 
 import asyncio
+import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self
@@ -141,7 +142,8 @@ class Slot:
                 self._pool.waiting.pop(self.request, None)
                 return replica
             await self._wait(deadline, wait_seconds, poll)
-            poll = POLL_SECONDS * max(1.0, len(self._pool.waiting) / POLLS_MAX)
+            # In step with each other they would all ask in one instant, once a loss has made them ask anew together.
+            poll = POLL_SECONDS * max(1.0, len(self._pool.waiting) / POLLS_MAX) * random.uniform(0.75, 1.25)  # noqa: S311
 
     def wake(self) -> None:
         if self._woken is not None and not self._woken.done():

@@ -107,7 +107,8 @@ class Line:
             share = self.classes.rules(CLASSES[rank]).share_percent
             if share < 100 and any(self.depths[:rank]) and sum(self.running[rank:]) >= max(1, share * self.slots // 100):
                 return None
-            if self.depths[rank] and (found := self._first_of(rank, kept_from(self.classes, rank, self.slots))):
+            kept = kept_from(self.classes, rank, self.slots)
+            if self.depths[rank] and sum(self.room.values()) > kept and (found := self._first_of(rank, kept)):
                 return *found, False
         return None
 
