@@ -54,24 +54,28 @@ def everything_happens(shop: Shop, stand_in: StandInStripe) -> None:
     shop.client.v1.checkout.sessions.create(session)
 
 
-def test_every_object_is_as_the_sdk_describes_it(shop: Shop, stand_in: StandInStripe) -> None:
+@pytest.fixture
+def things(shop: Shop, stand_in: StandInStripe) -> list[dict[str, Any]]:
     everything_happens(shop, stand_in)
-    things = stand_in.steer("things")
+    return list(stand_in.steer("things"))
+
+
+def test_every_object_is_as_the_sdk_describes_it(things: list[dict[str, Any]]) -> None:
     assert {thing["object"] for thing in things} == CLASSES.keys()
     found = {fault for thing in things for fault in faults(thing, CLASSES[thing["object"]], thing["object"])}
     assert found == set()
 
 
-def test_lines_of_invoices_too(shop: Shop, stand_in: StandInStripe) -> None:
-    invoices = [thing for thing in stand_in.steer("things") if thing["object"] == "invoice"]
+def test_lines_of_invoices_too(things: list[dict[str, Any]]) -> None:
+    invoices = [thing for thing in things if thing["object"] == "invoice"]
     lines = [line for invoice in invoices for line in invoice["lines"]["data"]]
     assert {line["parent"]["type"] for line in lines} == {"subscription_item_details", "invoice_item_details"}
     assert {fault for line in lines for fault in faults(line, stripe.InvoiceLineItem, "line")} == set()
 
 
 @pytest.mark.parametrize("kind", ["subscription", "invoice", "payment_intent", "charge"])
-def test_statuses_are_words_that_the_sdk_knows(stand_in: StandInStripe, kind: str) -> None:
+def test_statuses_are_words_that_the_sdk_knows(things: list[dict[str, Any]], kind: str) -> None:
     known = str(CLASSES[kind].__annotations__["status"])
-    words = {thing["status"] for thing in stand_in.steer("things") if thing["object"] == kind}
+    words = {thing["status"] for thing in things if thing["object"] == kind}
     assert words
     assert [word for word in words if f"'{word}'" not in known] == []
