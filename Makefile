@@ -47,7 +47,7 @@ clients: install-dev ## the SDKs and programs of docs/clients.md, and a Node.js 
 	@$(BIN)/python -m tests.conformance.clients.install
 
 test-clients: clients ## every client of docs/clients.md against a gateway, by the snippets that stand there
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m clients --timeout 180
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m clients --timeout 180
 
 test-engine: install-dev ## the suite with the real vLLM on this CPU, which is installed beside the project once (2.4 GB)
 	@$(BIN)/python -m tests.engine.install

@@ -20,10 +20,12 @@ class Snippet:
     language: str
     text: str
 
-    def told(self, url: str, key: str, prompt: str = PROMPT) -> str:
-        """With the address, key and model of an installation under test, and another prompt where one is given."""
+    def told(self, url: str, key: str, *prompt: str) -> str:
+        """With the address, key and model of an installation under test, and another prompt where one is given: for a shell, as
+        so many arguments."""
         text = self.text.replace("http://127.0.0.1:8080", url).replace("fare_live_...", key).replace("qwen3-8b", MODEL)
-        return text.replace(json.dumps(PROMPT), shlex.quote(prompt) if self.language == "sh" else json.dumps(prompt))
+        words = prompt or (PROMPT,)
+        return text.replace(json.dumps(PROMPT), shlex.join(words) if self.language == "sh" else json.dumps(" ".join(words)))
 
 
 def headings(page: str) -> list[str]:
