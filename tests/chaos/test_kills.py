@@ -18,6 +18,8 @@ pytestmark = [pytest.mark.chaos, pytest.mark.timeout(120)]
 SCRIPT = {"chunks": 6, "pace_ms": 15}
 BODY: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "@engine " + json.dumps(SCRIPT)}]}
 LEASE_MS = 2000
+# The crowd sends one body all the time, and goes on after an outage has refused it a hundred times.
+SETTINGS = {"lease_ms": LEASE_MS, "loop_errors": 1_000_000}
 
 
 class Scene:
@@ -28,7 +30,7 @@ class Scene:
         ground.town.plan("load", quota_per_day=quota)
         self.customer: Customer = ground.town.key("load")
         self.worker = ground.town.worker(lease_ms=LEASE_MS)
-        self.gateways = [ground.town.gateway(lease_ms=LEASE_MS), ground.town.gateway(lease_ms=LEASE_MS)]
+        self.gateways = [ground.town.gateway(**SETTINGS), ground.town.gateway(**SETTINGS)]
 
     async def play(self, fault: Callable[[], Any], mend: Callable[[], Any], *, seconds: float = 2.0, down: float = 0.5) -> float:
         """Returns when the fault struck."""
@@ -147,7 +149,7 @@ async def test_a_gateway_crashes_at_a_named_point(ground: Ground, point: str) ->
     crashing: list[Running] = []
 
     def crash() -> None:
-        running = ground.town.gateway(lease_ms=LEASE_MS, crash_at=point)
+        running = ground.town.gateway(**SETTINGS, crash_at=point)
         crashing.append(running)
         scene.load._ports = [*scene.load._ports, running.port]
 
