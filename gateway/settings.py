@@ -61,7 +61,7 @@ class Settings(BaseSettings):
     fetch_bytes: int = Field(default=20 * MIB, ge=1024, le=1024 * MIB, description="a fetched image may be as large")
     fetch_seconds: float = Field(default=10.0, gt=0, description="a fetched image must be there by then")
     total_seconds: float = Field(default=600.0, gt=0, description="the longest that one call may take")
-    # With the longest wait for a slot, below 300 s: Codex gives a stream up that sent no event for so long, and comments are none.
+    # With the longest wait for a slot, below 300 s: Codex gives up a stream that sent no event for so long; comments are none.
     first_byte_seconds: float = Field(default=230.0, gt=0, description="the longest wait for an engine to begin")
     stream_idle_seconds: float = Field(default=120.0, gt=0, description="the longest silence of an engine inside an answer")
     commit_seconds: float = Field(default=5.0, gt=0, description="a waiting stream answers 200 from then on")

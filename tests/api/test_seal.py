@@ -1,6 +1,5 @@
 """A kept answer is opened by its own account, key and idempotency key alone, and by none but this installation."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
