@@ -43,3 +43,8 @@ class Refusal(Exception):
         if self.should_retry is not None:
             found.append((b"x-should-retry", b"true" if self.should_retry else b"false"))
         return found
+
+
+def wrong(field: str, must_be: str, code: str = "invalid_value") -> Refusal:
+    """A field of the body is not what it must be."""
+    return Refusal(400, f"{field} must be {must_be}.", param=field, code=code)

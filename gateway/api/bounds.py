@@ -3,7 +3,7 @@
 from types import MappingProxyType
 from typing import Any
 
-from gateway.errors import Refusal
+from gateway.errors import Refusal, wrong
 
 Body = dict[str, Any]
 
@@ -32,10 +32,10 @@ def check(body: Body) -> None:
             _check_count(field, value)
     bias = body.get("logit_bias")
     if bias is not None and not (isinstance(bias, dict) and len(bias) <= LIST_MAX):
-        raise _wrong("logit_bias", f"an object of at most {LIST_MAX} tokens")
+        raise wrong("logit_bias", f"an object of at most {LIST_MAX} tokens")
     for field in _LISTS:
         if body.get(field) is not None and not (isinstance(body[field], list) and len(body[field]) <= LIST_MAX):
-            raise _wrong(field, f"a list of at most {LIST_MAX}")
+            raise wrong(field, f"a list of at most {LIST_MAX}")
     for field in _STOPS:
         _check_stop(field, body.get(field))
     for field, instead in _LEGACY.items():
@@ -45,17 +45,13 @@ def check(body: Body) -> None:
 
 def _check_count(field: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LOGPROBS_MAX:
-        raise _wrong(field, f"a whole number from 0 to {LOGPROBS_MAX}")
+        raise wrong(field, f"a whole number from 0 to {LOGPROBS_MAX}")
 
 
 def _check_stop(field: str, stop: object) -> None:
     if stop is None or (isinstance(stop, str) and len(stop) <= STOP_BYTES_MAX):
         return
     if not isinstance(stop, list) or len(stop) > STOPS_MAX or not all(isinstance(word, str) for word in stop):
-        raise _wrong(field, f"a string or a list of at most {STOPS_MAX} strings")
+        raise wrong(field, f"a string or a list of at most {STOPS_MAX} strings")
     if sum(map(len, stop)) > STOP_BYTES_MAX:
-        raise _wrong(field, f"at most {STOP_BYTES_MAX} characters in all")
-
-
-def _wrong(field: str, must_be: str) -> Refusal:
-    return Refusal(400, f"{field} must be {must_be}.", param=field, code="invalid_value")
+        raise wrong(field, f"at most {STOP_BYTES_MAX} characters in all")

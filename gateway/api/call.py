@@ -9,7 +9,7 @@ import orjson
 from gateway.api import bounds
 from gateway.api.endpoint import Endpoint
 from gateway.api.images import Addressed
-from gateway.errors import Refusal
+from gateway.errors import Refusal, wrong
 
 # Counts past this are refused before any arithmetic on them.
 COUNT_MAX = 2**31 - 1
@@ -37,12 +37,12 @@ def read_call(endpoint: Endpoint, body: dict[str, Any], body_bytes: int) -> Call
     """Raises: Refusal (400), naming the field and what it must be."""
     model = body.get("model")
     if not isinstance(model, str) or not model:
-        raise _wrong("model", "a model's name; GET /v1/models lists them")
+        raise wrong("model", "a model's name; GET /v1/models lists them")
     stream = body.get("stream", False)
     if stream is None:
         stream = False
     elif not isinstance(stream, bool):
-        raise _wrong("stream", "true or false")
+        raise wrong("stream", "true or false")
     if stream and not endpoint.streams:
         raise Refusal(400, f"{endpoint.path} does not stream; remove stream.", param="stream", code="invalid_value")
     asked = endpoint.ask(body)
@@ -76,7 +76,7 @@ def _wants_usage(body: dict[str, Any], stream: bool) -> bool:
     if options is None:
         return False
     if not isinstance(options, dict):
-        raise _wrong("stream_options", "an object")
+        raise wrong("stream_options", "an object")
     if not stream:
         raise Refusal(400, "stream_options is only allowed when stream is true; remove it.", param="stream_options")
     return bool(options.get("include_usage"))
@@ -85,12 +85,8 @@ def _wants_usage(body: dict[str, Any], stream: bool) -> bool:
 def _count(body: dict[str, Any], field: str, least: int) -> int:
     value = body[field]
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= COUNT_MAX:
-        raise _wrong(field, f"a whole number of at least {least}")
+        raise wrong(field, f"a whole number of at least {least}")
     return value
-
-
-def _wrong(field: str, must_be: str) -> Refusal:
-    return Refusal(400, f"{field} must be {must_be}.", param=field, code="invalid_value")
 
 
 def text_bytes(call: Call) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from gateway.errors import Refusal
+from gateway.errors import Refusal, wrong
 
 Body = dict[str, Any]
 
@@ -136,10 +136,10 @@ def _one_of(choices: list[str]) -> str:
 
 def _check_outputs(outputs: object) -> None:
     if not isinstance(outputs, dict):
-        raise _wrong("structured_outputs", "an object")
+        raise wrong("structured_outputs", "an object")
     forms = [form for form in _KNOWN if outputs.get(form) not in (None, False)]
     if len(forms) != 1:
-        raise _wrong("structured_outputs", f"one of {', '.join(_FORMS)}")
+        raise wrong("structured_outputs", f"one of {', '.join(_FORMS)}")
     if forms[0] in _FORMS:
         _check_form(f"structured_outputs.{forms[0]}", forms[0], outputs[forms[0]])
 
@@ -147,37 +147,33 @@ def _check_outputs(outputs: object) -> None:
 def _check_form(field: str, form: str, value: Any) -> None:
     is_of_type: bool = isinstance(value, _FORMS[form])
     if not is_of_type or value in ("", []):
-        raise _wrong(field, {"json": "a JSON schema", "choice": "a list of strings", "json_object": "true"}.get(form, "a string"))
+        raise wrong(field, {"json": "a JSON schema", "choice": "a list of strings", "json_object": "true"}.get(form, "a string"))
     if form == "choice" and not (len(value) <= CHOICES_MAX and all(isinstance(choice, str) for choice in value)):
-        raise _wrong(field, f"a list of at most {CHOICES_MAX} strings")
+        raise wrong(field, f"a list of at most {CHOICES_MAX} strings")
     if form == "regex" and len(value) > REGEX_MAX:
-        raise _wrong(field, f"at most {REGEX_MAX} characters")
+        raise wrong(field, f"at most {REGEX_MAX} characters")
     if form == "json" and isinstance(value, str):
         try:
             orjson.loads(value)
         except orjson.JSONDecodeError:
-            raise _wrong(field, "a JSON schema") from None
+            raise wrong(field, "a JSON schema") from None
     _check_size(field, value)
 
 
 def _check_response_format(given: object) -> None:
     if not isinstance(given, dict) or not isinstance(given.get("type"), str):
-        raise _wrong("response_format", 'an object with a type: "text", "json_object" or "json_schema"')
+        raise wrong("response_format", 'an object with a type: "text", "json_object" or "json_schema"')
     if given["type"] == "json_schema":
         inner = given.get("json_schema")
         if not isinstance(inner, dict) or not isinstance(inner.get("schema"), dict | bool):
-            raise _wrong("response_format.json_schema", "an object with a name and a schema")
+            raise wrong("response_format.json_schema", "an object with a name and a schema")
     _check_size("response_format", given)
 
 
 def _check_size(field: str, value: object) -> None:
     if (size := len(orjson.dumps(value))) > FORM_BYTES_MAX:
-        raise _wrong(field, f"at most {FORM_BYTES_MAX} bytes; it is {size}")
+        raise wrong(field, f"at most {FORM_BYTES_MAX} bytes; it is {size}")
 
 
 def _is_json(response_format: object) -> bool:
     return isinstance(response_format, Mapping) and response_format.get("type") not in (None, "text")
-
-
-def _wrong(field: str, must_be: str) -> Refusal:
-    return Refusal(400, f"{field} must be {must_be}.", param=field, code="invalid_value")

@@ -15,8 +15,8 @@ from gateway.api.dialect import Question, Whole
 from gateway.api.endpoint import Asked, Body, Endpoint
 from gateway.api.faults import EngineRefused
 from gateway.api.sse import StreamBroke
-from gateway.api.whole_only import WholeOnly, is_number, listed, texts_in, tokens_of, wrong
-from gateway.errors import Refusal
+from gateway.api.whole_only import WholeOnly, is_number, listed, texts_in, tokens_of
+from gateway.errors import Refusal, wrong
 from gateway.progress import Usage
 
 # An engine's usage object fits into it.

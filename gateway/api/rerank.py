@@ -9,7 +9,8 @@ from gateway.api.chunks import parse_answer
 from gateway.api.dialect import Question, Whole
 from gateway.api.endpoint import Asked, Body, Endpoint
 from gateway.api.sse import StreamBroke
-from gateway.api.whole_only import WholeOnly, check_count, is_number, listed, tokens_of, wrong
+from gateway.api.whole_only import WholeOnly, check_count, is_number, listed, tokens_of
+from gateway.errors import wrong
 
 
 def _ranking(body: Body) -> Asked:

@@ -10,7 +10,7 @@ from gateway.api.endpoint import Asked, Endpoint
 from gateway.api.images import Addressed
 from gateway.api.response_events import EVENTS
 from gateway.api.response_items import STORED, for_engine, refuse_stored
-from gateway.errors import Refusal
+from gateway.errors import Refusal, wrong
 
 Body = dict[str, Any]
 
@@ -37,7 +37,7 @@ def _ask(body: Body) -> Asked:
     response_tools.check(body)
     included = body.get("include")
     if included is not None and not (isinstance(included, list) and all(isinstance(name, str) for name in included)):
-        raise _wrong("include", "a list of strings")
+        raise wrong("include", "a list of strings")
     given = body.get("input")
     if isinstance(given, str) and given:
         return Asked(prompts=1)
@@ -50,22 +50,18 @@ def _ask(body: Body) -> Asked:
 
 def _images(index: int, item: object, addressed: list[Addressed]) -> int:
     if not isinstance(item, dict):
-        raise _wrong(f"input[{index}]", "an object: a message, or an item of an earlier answer")
+        raise wrong(f"input[{index}]", "an object: a message, or an item of an earlier answer")
     if item.get("type") == "item_reference":
-        raise _wrong(f"input[{index}]", "the item itself: nothing is stored here that it could refer to", code="not_stored")
+        raise wrong(f"input[{index}]", "the item itself: nothing is stored here that it could refer to", code="not_stored")
     role = item.get("role")
     if item.get("type", "message") == "message" and (not isinstance(role, str) or role not in ROLES):
-        raise _wrong(f"input[{index}].role", f"one of {', '.join(sorted(ROLES))}")
+        raise wrong(f"input[{index}].role", f"one of {', '.join(sorted(ROLES))}")
     images = 0
     for place, part in _parts(item):
         if part.get("file_id"):
-            raise _wrong(f"input[{index}].{place}", "sent as data; no files are stored here", code="not_stored")
+            raise wrong(f"input[{index}].{place}", "sent as data; no files are stored here", code="not_stored")
         images += count_image(f"input[{index}].{place}", part, addressed)
     return images
-
-
-def _wrong(param: str, must_be: str, code: str = "invalid_value") -> Refusal:
-    return Refusal(400, f"{param} must be {must_be}.", param=param, code=code)
 
 
 def _parts(item: Body) -> Iterator[tuple[str, Body]]:

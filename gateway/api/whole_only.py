@@ -5,7 +5,7 @@ from typing import Any
 from gateway.api.chunks import OpenAiErrors
 from gateway.api.dialect import Question, Reader
 from gateway.api.sse import StreamBroke
-from gateway.errors import Refusal
+from gateway.errors import Refusal, wrong
 from gateway.progress import Usage
 
 # OpenAI's own limit of inputs in one request.
@@ -43,10 +43,6 @@ def check_count(field: str, count: int) -> None:
             code="too_many_items",
             param=field,
         )
-
-
-def wrong(field: str, must_be: str) -> Refusal:
-    return Refusal(400, f"{field} must be {must_be}.", param=field, code="invalid_value")
 
 
 def listed(parsed: dict[str, Any], field: str, wanted: int) -> list[dict[str, Any]]:

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
-import redis
 
 from gateway.local.llamacpp import LlamaCpp
 from gateway.local.ports import free_port
 from tests.engine.place import Place
 from tests.engine.vllm import CHAT, CONTEXT_TOKENS, VECTORS, Vllm, chat_engine, running, vector_engine
-from tests.support.gateway import Town, town
-from tests.support.services import PostgresServer, ValkeyServer, scratch
+from tests.support.gateway import BuildTown, Town
+from tests.support.services import scratch
 
 # The catalogue's reranker; the small BERT stands in for its weights, behind the real engine's endpoints.
 RERANKER = "bge-reranker-v2-m3"
@@ -51,21 +50,9 @@ def llamacpp() -> Iterator[LlamaCpp]:
 
 
 @pytest.fixture(scope="session")
-def faregate(
-    vllm: Vllm,
-    vectors: Vllm,
-    postgres_server: PostgresServer,
-    valkey_server: ValkeyServer,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Town]:
+def faregate(vllm: Vllm, vectors: Vllm, build_town: BuildTown) -> Iterator[Town]:
     """One gateway and worker in front of both engines; each test makes its own customer."""
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
-    folder = tmp_path_factory.mktemp("engine")
-    with (
-        postgres_server.database() as database_url,
-        town(database_url, valkey_server.url, folder, _fleet(vllm, vectors)) as built,
-    ):
+    with build_town(_fleet(vllm, vectors)) as built:
         built.standing = built.gateway()
         built.worker()
         yield built

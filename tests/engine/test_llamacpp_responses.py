@@ -4,30 +4,20 @@ import json
 from collections.abc import Iterator
 
 import pytest
-import redis
 from openai import OpenAI
 from pydantic import BaseModel
 
 from gateway.local.llamacpp import MODEL, LlamaCpp
-from tests.support.gateway import Town, town, wait_for
-from tests.support.services import PostgresServer, ValkeyServer
+from tests.support.gateway import BuildTown, Town, wait_for
 from tests.support.stream import open_holds, settled
 
 pytestmark = pytest.mark.xdist_group("llamacpp")
 
 
 @pytest.fixture(scope="module")
-def here(
-    llamacpp: LlamaCpp,
-    postgres_server: PostgresServer,
-    valkey_server: ValkeyServer,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Town]:
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
+def here(llamacpp: LlamaCpp, build_town: BuildTown) -> Iterator[Town]:
     fleet = f'[[replica]]\nid = "local"\nmodel = "{MODEL}"\nengine = "llamacpp"\nurl = "{llamacpp.url}"\nslots = 2\n'
-    folder = tmp_path_factory.mktemp("here")
-    with postgres_server.database() as url, town(url, valkey_server.url, folder, fleet) as built:
+    with build_town(fleet) as built:
         built.standing = built.gateway()
         yield built
 

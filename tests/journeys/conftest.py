@@ -5,11 +5,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
-import redis
 
 from tests.support.engine_fixture import StandInEngine, start_stand_in_engine
-from tests.support.gateway import Town, town
-from tests.support.services import PostgresServer, ValkeyServer
+from tests.support.gateway import BuildTown, Town, town
 
 MODEL = "smollm2-135m-instruct"
 
@@ -34,20 +32,9 @@ def standing_engine() -> Iterator[StandInEngine]:
 
 
 @pytest.fixture(scope="module")
-def standing_town(
-    postgres_server: PostgresServer,
-    valkey_server: ValkeyServer,
-    tmp_path_factory: pytest.TempPathFactory,
-    standing_engine: StandInEngine,
-) -> Iterator[Town]:
+def standing_town(build_town: BuildTown, standing_engine: StandInEngine) -> Iterator[Town]:
     """One installation and one running gateway for a whole module."""
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
-    folder = tmp_path_factory.mktemp("standing")
-    with (
-        postgres_server.database() as database_url,
-        town(database_url, valkey_server.url, folder, standing_engine.fleet_entry()) as built,
-    ):
+    with build_town(standing_engine.fleet_entry()) as built:
         built.standing = built.gateway()
         yield built
 

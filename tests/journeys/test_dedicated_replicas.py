@@ -7,13 +7,11 @@ from typing import Any
 
 import httpx2
 import pytest
-import redis
 
 from tests.journeys.conftest import MODEL
 from tests.support.crowd import call, crowd
 from tests.support.engine_fixture import StandInEngine
-from tests.support.gateway import Customer, Town, town, wait_for
-from tests.support.services import PostgresServer, ValkeyServer
+from tests.support.gateway import BuildTown, Customer, Town, wait_for
 from tests.support.stream import settled, taken_slots
 
 OTHER_MODEL = "qwen3-8b"
@@ -36,19 +34,8 @@ def fleet(engine: StandInEngine) -> str:
 
 
 @pytest.fixture(scope="module")
-def estate(
-    postgres_server: PostgresServer,
-    valkey_server: ValkeyServer,
-    tmp_path_factory: pytest.TempPathFactory,
-    standing_engine: StandInEngine,
-) -> Iterator[Town]:
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
-    folder = tmp_path_factory.mktemp("estate")
-    with (
-        postgres_server.database() as database_url,
-        town(database_url, valkey_server.url, folder, fleet(standing_engine)) as built,
-    ):
+def estate(build_town: BuildTown, standing_engine: StandInEngine) -> Iterator[Town]:
+    with build_town(fleet(standing_engine)) as built:
         built.standing = built.gateway()
         yield built
 

@@ -11,13 +11,11 @@ from typing import Any
 
 import httpx2
 import pytest
-import redis
 
 from tests.fetch.host import PNG
 from tests.journeys.conftest import MODEL
 from tests.support.engine_fixture import StandInEngine, start_stand_in_engine
-from tests.support.gateway import Customer, Running, Town, town, wait_for
-from tests.support.services import PostgresServer, ValkeyServer
+from tests.support.gateway import BuildTown, Customer, Running, Town, wait_for
 from tests.support.stream import open_holds, settled, taken_slots
 
 AS_DATA = "data:image/png;base64," + base64.b64encode(PNG).decode()
@@ -35,20 +33,9 @@ def engine() -> Iterator[StandInEngine]:
 
 
 @pytest.fixture(scope="module")
-def installed(
-    postgres_server: PostgresServer,
-    valkey_server: ValkeyServer,
-    tmp_path_factory: pytest.TempPathFactory,
-    engine: StandInEngine,
-) -> Iterator[tuple[Town, Running]]:
+def installed(build_town: BuildTown, engine: StandInEngine) -> Iterator[tuple[Town, Running]]:
     """One gateway for all: it may fetch from this machine, and not for long."""
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
-    fleet = engine.fleet_entry() + engine.fleet_entry("blind").replace(SEEING, MODEL)
-    with (
-        postgres_server.database() as database_url,
-        town(database_url, valkey_server.url, tmp_path_factory.mktemp("images"), fleet) as built,
-    ):
+    with build_town(engine.fleet_entry() + engine.fleet_entry("blind").replace(SEEING, MODEL)) as built:
         yield built, built.gateway(fetch_allowed="127.0.0.0/8", fetch_seconds=1, commit_seconds=0.1)
 
 

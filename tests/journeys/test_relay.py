@@ -7,15 +7,13 @@ from typing import Any
 
 import httpx2
 import pytest
-import redis
 
 from backends.engines.kinds import ENGINE_KINDS
 from gateway.api.chunks import CHUNKS
 from gateway.api.dialect import Question
 from tests.journeys.replay import Replayer, replaying
 from tests.recordings.recording import recorded
-from tests.support.gateway import Running, Town, town, wait_for
-from tests.support.services import PostgresServer, ValkeyServer
+from tests.support.gateway import BuildTown, Running, Town, wait_for
 from tests.support.stream import settled
 
 MODELS = {"vllm": "qwen3-8b", "llamacpp": "smollm2-135m-instruct"}
@@ -30,16 +28,8 @@ def engine() -> Iterator[Replayer]:
 
 
 @pytest.fixture(scope="module")
-def installed(
-    postgres_server: PostgresServer, valkey_server: ValkeyServer, tmp_path_factory: pytest.TempPathFactory, engine: Replayer
-) -> Iterator[tuple[Town, Running]]:
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
-    fleet = "".join(engine.fleet_entry(model, kind, name=kind) for kind, model in MODELS.items())
-    with (
-        postgres_server.database() as database_url,
-        town(database_url, valkey_server.url, tmp_path_factory.mktemp("relay"), fleet) as built,
-    ):
+def installed(build_town: BuildTown, engine: Replayer) -> Iterator[tuple[Town, Running]]:
+    with build_town("".join(engine.fleet_entry(model, kind, name=kind) for kind, model in MODELS.items())) as built:
         yield built, built.gateway()
 
 

@@ -8,31 +8,18 @@ from typing import Any
 
 import httpx2
 import pytest
-import redis
 
 from tests.journeys.conftest import MODEL
 from tests.support.crowd import Reply, call
 from tests.support.engine_fixture import StandInEngine
-from tests.support.gateway import Running, Town, town, wait_for
-from tests.support.services import PostgresServer, ValkeyServer
+from tests.support.gateway import BuildTown, Running, Town, wait_for
 from tests.support.stream import taken_slots
 
 
 @pytest.fixture(scope="module")
-def narrow(
-    postgres_server: PostgresServer,
-    valkey_server: ValkeyServer,
-    tmp_path_factory: pytest.TempPathFactory,
-    standing_engine: StandInEngine,
-) -> Iterator[Town]:
+def narrow(build_town: BuildTown, standing_engine: StandInEngine) -> Iterator[Town]:
     """An engine that takes one call at a time, and a gateway that answers a waiting stream soon."""
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
-    folder = tmp_path_factory.mktemp("narrow")
-    with (
-        postgres_server.database() as database_url,
-        town(database_url, valkey_server.url, folder, standing_engine.fleet_entry(slots=1)) as built,
-    ):
+    with build_town(standing_engine.fleet_entry(slots=1)) as built:
         built.standing = built.gateway(commit_seconds=0.5)
         yield built
 

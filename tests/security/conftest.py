@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-import redis
 
 from tests.journeys.conftest import MODEL
 from tests.support.engine_fixture import StandInEngine, start_stand_in_engine
-from tests.support.gateway import Running, Town, town
-from tests.support.services import PostgresServer, ValkeyServer
+from tests.support.gateway import BuildTown, Running, Town
 
 
 @pytest.fixture(scope="package")
@@ -19,18 +17,9 @@ def engine() -> Iterator[StandInEngine]:
 
 
 @pytest.fixture(scope="package")
-def faregate(
-    postgres_server: PostgresServer,
-    valkey_server: ValkeyServer,
-    engine: StandInEngine,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Town]:
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
-    with postgres_server.database() as database_url:
-        folder = tmp_path_factory.mktemp("town")
-        with town(database_url, valkey_server.url, folder, engine.fleet_entry()) as built:
-            yield built
+def faregate(build_town: BuildTown, engine: StandInEngine) -> Iterator[Town]:
+    with build_town(engine.fleet_entry()) as built:
+        yield built
 
 
 @pytest.fixture(scope="package")

@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -164,6 +164,9 @@ class Customer:
     @property
     def headers(self) -> dict[str, str]:
         return {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
+
+
+BuildTown = Callable[[str], AbstractContextManager[Town]]
 
 
 @contextmanager

@@ -4,11 +4,9 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-import redis
 
 from tests.support.engine_fixture import StandInEngine, start_stand_in_engine
-from tests.support.gateway import Town, town
-from tests.support.services import PostgresServer, ValkeyServer
+from tests.support.gateway import BuildTown, Town
 
 CHAT, EMBEDDER, RERANKER = "smollm2-135m-instruct", "all-minilm-l6-v2", "bge-reranker-v2-m3"
 # The catalogue's price: so many inputs or documents for one fare.
@@ -31,20 +29,9 @@ def standing_engine() -> Iterator[StandInEngine]:
 
 
 @pytest.fixture(scope="module")
-def vector_town(
-    postgres_server: PostgresServer,
-    valkey_server: ValkeyServer,
-    tmp_path_factory: pytest.TempPathFactory,
-    standing_engine: StandInEngine,
-) -> Iterator[Town]:
+def vector_town(build_town: BuildTown, standing_engine: StandInEngine) -> Iterator[Town]:
     """One running gateway; each test makes its own customer."""
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
-    folder = tmp_path_factory.mktemp("vectors")
-    with (
-        postgres_server.database() as database_url,
-        town(database_url, valkey_server.url, folder, fleet(standing_engine)) as built,
-    ):
+    with build_town(fleet(standing_engine)) as built:
         built.standing = built.gateway()
         yield built
 

@@ -6,13 +6,11 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-import redis
 from openai import BadRequestError, OpenAI
 
 from gateway.local.llamacpp import is_healthy
 from gateway.local.ports import free_port
-from tests.support.gateway import ROOT, Town, town, wait_for
-from tests.support.services import PostgresServer, ValkeyServer
+from tests.support.gateway import ROOT, BuildTown, Town, wait_for
 from tests.support.stream import settled
 from tests.vectors.conftest import EMBEDDER, RERANKER
 
@@ -31,17 +29,12 @@ def embedder() -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
-def embedding_town(
-    postgres_server: PostgresServer, valkey_server: ValkeyServer, tmp_path_factory: pytest.TempPathFactory, embedder: int
-) -> Iterator[Town]:
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
+def embedding_town(build_town: BuildTown, embedder: int) -> Iterator[Town]:
     fleet = "".join(
         f'[[replica]]\nid = "{model}"\nmodel = "{model}"\nengine = "llamacpp"\nurl = "http://127.0.0.1:{embedder}"\nslots = 2\n'
         for model in (EMBEDDER, RERANKER)
     )
-    folder = tmp_path_factory.mktemp("llamacpp")
-    with postgres_server.database() as url, town(url, valkey_server.url, folder, fleet) as built:
+    with build_town(fleet) as built:
         built.standing = built.gateway()
         yield built
 

@@ -5,14 +5,12 @@ from pathlib import Path
 
 import httpx2
 import pytest
-import redis
 
 from tests.conformance.clients.counting import Counted
 from tests.conformance.clients.programs import Machine
 from tests.journeys.conftest import MODEL
 from tests.support.engine_fixture import StandInEngine, start_stand_in_engine
-from tests.support.gateway import Customer, Running, Town, town, wait_for
-from tests.support.services import PostgresServer, ValkeyServer
+from tests.support.gateway import BuildTown, Customer, Running, Town, wait_for
 
 EMBEDDER = "all-minilm-l6-v2"
 
@@ -26,19 +24,8 @@ def engines() -> Iterator[tuple[StandInEngine, StandInEngine]]:
 
 
 @pytest.fixture(scope="module")
-def installation(
-    postgres_server: PostgresServer,
-    valkey_server: ValkeyServer,
-    tmp_path_factory: pytest.TempPathFactory,
-    engines: tuple[StandInEngine, StandInEngine],
-) -> Iterator[Town]:
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
-    fleet = "".join(engine.fleet_entry(engine.model) for engine in engines)
-    with (
-        postgres_server.database() as database_url,
-        town(database_url, valkey_server.url, tmp_path_factory.mktemp("clients"), fleet) as built,
-    ):
+def installation(build_town: BuildTown, engines: tuple[StandInEngine, StandInEngine]) -> Iterator[Town]:
+    with build_town("".join(engine.fleet_entry(engine.model) for engine in engines)) as built:
         built.standing = built.gateway()
         yield built
 

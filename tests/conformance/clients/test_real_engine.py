@@ -3,32 +3,27 @@
 from collections.abc import Iterator
 
 import pytest
-import redis
 
 from gateway.local.llamacpp import LlamaCpp
 from gateway.local.ports import free_port
 from tests.conformance.clients.libraries import LIBRARIES, Library
 from tests.conformance.clients.programs import Machine
 from tests.journeys.conftest import MODEL
-from tests.support.gateway import Town, town, wait_for
-from tests.support.services import PostgresServer, ValkeyServer, scratch
+from tests.support.gateway import BuildTown, Town, wait_for
+from tests.support.services import scratch
 from tests.support.stream import settled
 
 pytestmark = pytest.mark.clients
 
 
 @pytest.fixture(scope="module")
-def local(
-    postgres_server: PostgresServer, valkey_server: ValkeyServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Town]:
-    with redis.Redis.from_url(valkey_server.url) as client:
-        client.flushall()
-    with scratch("llamacpp") as folder, postgres_server.database() as database_url:
+def local(build_town: BuildTown) -> Iterator[Town]:
+    with scratch("llamacpp") as folder:
         engine = LlamaCpp(folder, free_port())
         process = engine.start()
         fleet = f'[[replica]]\nid = "local"\nmodel = "{MODEL}"\nengine = "llamacpp"\nurl = "{engine.url}"\nslots = 4\n'
         try:
-            with town(database_url, valkey_server.url, tmp_path_factory.mktemp("local"), fleet) as built:
+            with build_town(fleet) as built:
                 built.standing = built.gateway()
                 yield built
         finally:
