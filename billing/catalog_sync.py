@@ -7,7 +7,8 @@ from itertools import groupby
 from typing import Literal, assert_never
 
 from billing.plan_versions import PlanVersion
-from billing.stripe import Price, Product, Stripe
+from billing.stripe import Stripe
+from billing.stripe_objects import Price, Product
 
 Act = Literal["create_product", "update_product", "create_price", "archive_price", "restore_price"]
 

@@ -208,3 +208,87 @@ audit_entries = Table(
     PrimaryKeyConstraint("id", name="audit_entries_pkey"),
     Index("audit_entries_account_id_idx", "account_id", "at"),
 )
+
+# Who is billed for an account, by Stripe's id.
+customers = Table(
+    "customers",
+    metadata,
+    Column("account_id", Uuid, nullable=False),
+    Column("stripe_id", Text, nullable=False),
+    Column("created_at", _TIME, nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("account_id", name="customers_pkey"),
+    UniqueConstraint("stripe_id", name="customers_stripe_id_key"),
+    ForeignKeyConstraint(["account_id"], ["accounts.id"], name="customers_account_fkey"),
+)
+
+# What Stripe last said of each, in its own words; written by billing/subscriptions.py alone.
+subscriptions = Table(
+    "subscriptions",
+    metadata,
+    Column("id", Text, nullable=False),
+    Column("account_id", Uuid, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("plan_code", Text),  # null: its price sells no plan that is known here
+    Column("plan_version", Integer),
+    Column("price_id", Text, nullable=False),
+    Column("quantity", Integer, nullable=False),
+    Column("currency", Text, nullable=False),
+    Column("amount_cents", BigInteger, nullable=False),
+    Column("collection_method", Text, nullable=False),
+    Column("current_period_start", _TIME, nullable=False),
+    Column("current_period_end", _TIME, nullable=False),
+    Column("cancel_at_period_end", Boolean, nullable=False),
+    Column("cancel_at", _TIME),
+    Column("trial_end", _TIME),
+    Column("past_due_since", _TIME),
+    Column("paused", Boolean, nullable=False),
+    Column("latest_invoice", Text),
+    Column("pending_plan_code", Text),  # what a schedule changes it to
+    Column("pending_plan_version", Integer),
+    Column("pending_at", _TIME),
+    Column("fetched_at", _TIME, nullable=False),  # moves with every writing: of two who fetch at once, one notices
+    Column("ended_at", _TIME),
+    PrimaryKeyConstraint("id", name="subscriptions_pkey"),
+    ForeignKeyConstraint(["account_id"], ["accounts.id"], name="subscriptions_account_fkey"),
+    ForeignKeyConstraint(["plan_code", "plan_version"], ["plans.code", "plans.version"], name="subscriptions_plan_fkey"),
+    Index("subscriptions_account_id_idx", "account_id"),
+)
+Index("subscriptions_alive_idx", subscriptions.c.account_id, postgresql_where=subscriptions.c.ended_at.is_(None))
+
+# Fares beyond the day's quota, each bought by one payment.
+packs = Table(
+    "packs",
+    metadata,
+    Column("id", Uuid, nullable=False),
+    Column("account_id", Uuid, nullable=False),
+    Column("fares", BigInteger, nullable=False),
+    Column("amount_cents", BigInteger, nullable=False),
+    Column("currency", Text, nullable=False),
+    Column("payment_intent", Text, nullable=False),
+    Column("bought_at", _TIME, nullable=False),
+    Column("expires_at", _TIME),  # null: never
+    Column("refunded_at", _TIME),
+    PrimaryKeyConstraint("id", name="packs_pkey"),
+    UniqueConstraint("payment_intent", name="packs_payment_intent_key"),
+    ForeignKeyConstraint(["account_id"], ["accounts.id"], name="packs_account_fkey"),
+    Index("packs_account_id_idx", "account_id"),
+)
+
+# What Stripe told: stored once, applied by the worker. `payload` is what it happened to, in ids.
+stripe_events = Table(
+    "stripe_events",
+    metadata,
+    Column("id", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("created", _TIME, nullable=False),
+    Column("api_version", Text),
+    Column("object_id", Text),
+    Column("payload", JSONB, nullable=False),
+    Column("received_at", _TIME, nullable=False),
+    Column("applied_at", _TIME),
+    Column("tries", Integer, nullable=False, server_default="0"),
+    Column("next_try_at", _TIME),  # null: given up, until somebody replays it
+    Column("problem", Text),
+    PrimaryKeyConstraint("id", name="stripe_events_pkey"),
+)
+Index("stripe_events_waiting_idx", stripe_events.c.next_try_at, postgresql_where=stripe_events.c.applied_at.is_(None))

@@ -17,6 +17,7 @@ from gateway.api.paths import may_be_looked_at, mended
 from gateway.api.serve import serve_call
 from gateway.cors import preflight
 from gateway.free import free_app
+from gateway.hooks import serve_hooks
 from gateway.line import LINE
 from gateway.ops import ops_app
 from gateway.settings import Settings
@@ -33,6 +34,7 @@ class Front:
     def __init__(self, house: House) -> None:
         self._house = house
         self._free = free_app(house)
+        serve_hooks(self._free, house)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

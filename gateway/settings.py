@@ -77,13 +77,20 @@ class Settings(BaseSettings):
     retention_days: int = Field(default=400, ge=2, description="days of the request ledger that are kept")
     currency: str = Field(default="usd", pattern=r"^[a-z]{3}$", description="ISO 4217: what the plans' prices are in")
     stripe_key: SecretStr | None = Field(default=None, description="secret or restricted key of the Stripe account")
+    stripe_webhook_secret: SecretStr | None = Field(
+        default=None, description="what Stripe signs its events with; several, separated by commas, while one replaces another"
+    )
     stripe_api_base: str | None = Field(default=None, pattern=r"^https?://", description="a server that stands in for Stripe")
+    packs: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=("1000:500", "10000:4000"), description="requests:cents, separated by commas: what is sold beyond the quota"
+    )
+    public_url: str | None = Field(default=None, pattern=r"^https?://", description="where browsers find this installation")
     log_level: str = Field(default="info", pattern=r"^(debug|info|warning|error)$")
 
     @model_validator(mode="before")
     @classmethod
     def _split_lists(cls, values: dict[str, Any]) -> dict[str, Any]:
-        for name in ("trusted_proxies", "fetch_allowed", "accepted_models"):
+        for name in ("trusted_proxies", "fetch_allowed", "accepted_models", "packs"):
             given = values.get(name)
             if isinstance(given, str):
                 values[name] = tuple(part.strip() for part in given.split(",") if part.strip())
@@ -102,6 +109,25 @@ class Settings(BaseSettings):
             raise ValueError("a secret key of Stripe begins with sk_test_, sk_live_, rk_test_ or rk_live_")
         return value
 
+    @field_validator("stripe_webhook_secret")
+    @classmethod
+    def _is_a_signing_secret(cls, value: SecretStr | None, given: ValidationInfo) -> SecretStr | None:
+        """An empty one would verify what anybody can forge."""
+        if value is None:
+            return None
+        if not all(re.fullmatch(r"whsec_[\w+/=-]{8,}", part.strip()) for part in value.get_secret_value().split(",")):
+            raise ValueError("each signing secret begins with whsec_; leave it unset where no webhooks come")
+        if given.data.get("stripe_key") is None:
+            raise ValueError("events are of no use without FAREGATE_STRIPE_KEY")
+        return value
+
+    @field_validator("packs")
+    @classmethod
+    def _is_fares_and_cents(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(re.fullmatch(r"[1-9]\d{0,6}:[1-9]\d{0,7}", pack) for pack in value):
+            raise ValueError("a pack is requests:cents, as in 1000:500")
+        return value
+
     @field_validator("stripe_api_base")
     @classmethod
     def _is_given_no_live_key(cls, value: str | None, given: ValidationInfo) -> str | None:
@@ -109,6 +135,21 @@ class Settings(BaseSettings):
         if value is not None and key is not None and "_live_" in key.get_secret_value():
             raise ValueError("only test keys are sent elsewhere; a live one goes to Stripe alone")
         return value
+
+    @property
+    def webhook_secrets(self) -> tuple[str, ...]:
+        given = self.stripe_webhook_secret
+        return () if given is None else tuple(part.strip() for part in given.get_secret_value().split(","))
+
+    @property
+    def pages_url(self) -> str:
+        """What Stripe's pages send a browser back to; also a price list in words, until the console is there."""
+        return f"{(self.public_url or f'http://{self.host}:{self.port}').rstrip('/')}/docs"
+
+    @property
+    def pack_prices(self) -> dict[int, int]:
+        """Cents by fares."""
+        return {int(fares): int(cents) for fares, cents in (pack.split(":") for pack in self.packs)}
 
     @classmethod
     def load(cls) -> Self:
@@ -124,6 +165,7 @@ _FILES = {
     "redis_url": ("REDIS_URL_FILE", "FAREGATE_REDIS_URL_FILE"),
     "key_pepper": ("FAREGATE_KEY_PEPPER_FILE",),
     "stripe_key": ("FAREGATE_STRIPE_KEY_FILE",),
+    "stripe_webhook_secret": ("FAREGATE_STRIPE_WEBHOOK_SECRET_FILE",),
 }
 
 

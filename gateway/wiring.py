@@ -67,6 +67,7 @@ class House:
     seal: Seal
     loops: Loops
     intake: Intake
+    record: Reader
 
     def preference(self, way: Way) -> list[tuple[str, int]]:
         """The replicas that may take a call, best first, with how many calls each takes at once."""
@@ -94,7 +95,10 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
     ValueError for a wrong `REDIS_URL` or proxy network.
     """
     async with AsyncExitStack() as stack:
-        house = _build(settings, await _source(stack, settings), await _keyring(stack, settings))
+        record = Reader(settings.database_url.get_secret_value(), connections=2)
+        await record.open()
+        stack.push_async_callback(record.close)
+        house = _build(settings, await _source(stack, settings), await _keyring(stack, settings), record)
         stack.callback(house.log.flush)
         await house.valkey.start()
         stack.push_async_callback(house.valkey.close)
@@ -102,21 +106,18 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
         stack.push_async_callback(house.gate.close)
         stack.push_async_callback(house.queue.close)
         stack.push_async_callback(house.engines.close)
-        reader = Reader(settings.database_url.get_secret_value(), connections=1)
-        await reader.open()
-        stack.push_async_callback(reader.close)
         for running in (
             house.queue.beat(),
             watch(house.engines, house.fleet.replicas, house.readiness, house.capacity),
             house.standings.tell(),
-            follow_plans(house.queue, reader, settings.queue_depth, settings.queue_seconds),
+            follow_plans(house.queue, record, settings.queue_depth, settings.queue_seconds),
         ):
             stack.push_async_callback(_cancel, asyncio.create_task(running))
         _watch_gauges(house)
         yield house
 
 
-def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
+def _build(settings: Settings, source: Source, keyring: Keyring, record: Reader) -> House:
     clock = Clock(settings.clock_offset_ms)
     redis_url = settings.redis_url.get_secret_value()
     valkey = Valkey(redis_url, settings.valkey_timeout_ms)
@@ -153,6 +154,7 @@ def _build(settings: Settings, source: Source, keyring: Keyring) -> House:
         seal=Seal(settings.key_pepper.get_secret_value()),
         loops=Loops(settings.loop_errors),
         intake=Intake(),
+        record=record,
     )
 
 

@@ -88,6 +88,7 @@ class Worker:
             asyncio.create_task(self._keep("bumps", self._push, IDLE_SECONDS, stop)),
             asyncio.create_task(self._keep("partitions", self._keep_partitions, HOUSEKEEPING_SECONDS, stop)),
             asyncio.create_task(self._keep_publishing(stop)),
+            *self._keep_selling(stop),
         ]
         await asyncio.wait([*loops, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
         stop.set()
@@ -116,6 +117,19 @@ class Worker:
                 self._log.warning("worker_waits", loop=name, why=type(outage).__name__, says=str(outage)[:200])
                 await _is_set_within(stop, BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS) - 1)])
                 failures += 1
+
+    def _keep_selling(self, stop: asyncio.Event) -> list[asyncio.Task[None]]:
+        """Nothing is sold without a key of Stripe's."""
+        if self._settings.stripe_key is None:
+            return []
+        # Here, as its SDK costs every command that knows the worker a third of a second.
+        from gateway.stripe_events import EVENTS_LOOK_SECONDS, SWEEP_LOOK_SECONDS, StripeEvents
+
+        stripe = StripeEvents(self._settings, self._valkey, self._clock, self._log)
+        return [
+            asyncio.create_task(self._keep("stripe", stripe.apply, EVENTS_LOOK_SECONDS, stop)),
+            asyncio.create_task(self._keep("stripe_sweep", stripe.sweep, SWEEP_LOOK_SECONDS, stop)),
+        ]
 
     async def _keep_publishing(self, stop: asyncio.Event) -> None:
         """Without PostgreSQL too: that is when the backlog matters."""

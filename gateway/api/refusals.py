@@ -7,6 +7,8 @@ from typing import Any
 from backends.failures import EngineFault, EngineTimedOut
 from backends.slot import LineTooSlow, PoolFull, QueueUnavailable, WaitedTooLong
 from billing.fare import FareOutOfBounds
+from billing.reader import RecordUnavailable
+from billing.webhooks import EventForeign, EventUnreadable, SignatureWrong
 from gateway.access import caller
 from gateway.access.keystore import KeyStoreUnavailable
 from gateway.access.unknown import TooManyUnknownKeys
@@ -154,6 +156,11 @@ def _unknown_model(error: ModelUnknown) -> Refusal:
     )
 
 
+def _no_event(error: Any) -> Refusal:
+    """Of a webhook: for whoever set it up, in words alone."""
+    return Refusal(400, str(error))
+
+
 def _not_in_line(_: Any) -> Refusal:
     return Refusal(
         404,
@@ -241,6 +248,10 @@ _TABLE: tuple[tuple[type[Exception], Callable[[Any], Refusal]], ...] = (
     (StreamBroke, _engine_broke),
     (KeyStoreUnavailable, _unavailable("Keys can't be looked up at present.")),
     (TooManyUnknownKeys, _too_many_unknown_keys),
+    (RecordUnavailable, _unavailable("The record can't be reached at present.")),
+    (SignatureWrong, _no_event),
+    (EventUnreadable, _no_event),
+    (EventForeign, _no_event),
     (caller.ModelNotAllowedForKey, _forbidden("model_not_allowed_for_key")),
     (caller.AccountSuspended, _forbidden("account_suspended")),
     (caller.ScopeMissing, _forbidden("scope_missing")),

@@ -44,7 +44,7 @@ def test_every_setting_is_documented() -> None:
 def test_documents_name_no_setting_that_is_not_there() -> None:
     known = {f"FAREGATE_{field.upper()}" for field in Settings.model_fields}
     known |= {"FAREGATE_KEY_PEPPER_FILE", "FAREGATE_HOME", "FAREGATE_PUBLISH", "FAREGATE_FLEET", "FAREGATE_CRASH_AT"}
-    known |= {"FAREGATE_STRIPE_KEY_FILE"}
+    known |= {"FAREGATE_STRIPE_KEY_FILE", "FAREGATE_STRIPE_WEBHOOK_SECRET_FILE"}
     known |= {"FAREGATE_DATABASE_URL_FILE", "FAREGATE_REDIS_URL_FILE", "FAREGATE_"}
     named = {word for path in DOCUMENTS for word in re.findall(r"FAREGATE_[A-Z_]*", path.read_text(encoding="utf-8"))}
     assert named - known == set()

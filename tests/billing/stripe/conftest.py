@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import stripe
 
+from billing.stripe import open_stripe
+from tests.billing.stripe.market import Market, open_market
 from tests.support.stripe.running import KEY, StandInStripe, running_stripe
 
 START = 1_793_491_200  # 2026-11-01 00:00 UTC: the month has thirty days
@@ -76,6 +78,14 @@ def shop(client: stripe.StripeClient) -> Shop:
         )
         prices.append(made.id)
     return Shop(client, *prices)
+
+
+@pytest.fixture
+def market(database_url: str, stand_in: StandInStripe) -> Iterator[Market]:
+    """Nothing was bought there yet."""
+    stand_in.steer("forget")
+    with open_stripe(KEY, address=stand_in.url) as ours, open_market(database_url, stand_in, ours) as opened:
+        yield opened
 
 
 def price_of(subscription: stripe.Subscription) -> str:

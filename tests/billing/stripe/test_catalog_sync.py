@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from billing.catalog_sync import Step, Wanted, steps_between, wanted_of
 from billing.plan_versions import PlanVersion
 from billing.plans import DEFAULT_PLANS, Plan
-from billing.stripe import Price, Product
+from billing.stripe_objects import Price, Product
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 FREE, PRO, PREMIUM, ENTERPRISE = DEFAULT_PLANS

@@ -104,6 +104,7 @@ def test_the_portal_upgrades_at_once_downgrades_later_cancels_and_keeps(shop: Sh
     assert "ends with its period" in stand_in.browse(page, action="cancel")[1]
     assert shop.fetch(bought).cancel_at_period_end
     assert stand_in.browse(page, action="keep")[0] == 200
+    assert stand_in.browse(page, action="change", price=shop.pro)[0] == 200  # the cancellation had taken its place
     stand_in.advance(seconds=period_end(bought) - bought.created + 3600)
     after: Any = shop.fetch(bought)
     assert (after.status, price_of(after), after.latest_invoice.total) == ("active", shop.pro, 80_00)

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from billing.stripe import Stripe, StripeRefused, StripeUnavailable, is_live_key, open_stripe
+from billing.stripe import Stripe, StripeRefused, StripeUnavailable, open_stripe
+from billing.stripe_objects import is_live_key
 from gateway.local.ports import free_port
 from tests.support.stripe.running import KEY, StandInStripe
 

@@ -94,9 +94,10 @@ def complete(world: World, session: Thing) -> str:
 
 
 def _wanted(world: World, mode: str, item: Thing) -> tuple[Thing, int]:
-    if "price" not in item:
-        raise not_stood_in("line items without a price")
-    price = world.get("price", item["price"], param="line_items[0][price]")
+    inline = item.get("price_data")
+    if inline is not None and ("recurring" in inline or "product" not in inline):
+        raise not_stood_in("prices in a line that recur, or that make their own product")
+    price = catalog.create_price(world, inline) if inline else world.get("price", item.get("price"), param="line_items[0][price]")
     if not price["active"]:
         raise Fault(f"The price specified is inactive: {price['id']}.", param="line_items[0][price]")
     if (mode == "subscription") != (price["recurring"] is not None):

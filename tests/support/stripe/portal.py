@@ -87,6 +87,8 @@ def set_cancelled(world: World, session: Thing, *, is_cancelled: bool) -> None:
     subscription = subscription_of(world, session)
     if subscription is None or not _features(world, session)["subscription_cancel"]["enabled"]:
         raise Fault("There is nothing to cancel here.")
+    if subscription["schedule"]:
+        schedules.release(world, {}, subscription["schedule"])
     subscriptions.update(world, {"cancel_at_period_end": is_cancelled}, subscription["id"])
 
 

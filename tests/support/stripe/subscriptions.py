@@ -174,6 +174,11 @@ def _ending(world: World, subscription: Thing, params: Thing) -> Thing:
     """What `cancel_at_period_end` and `cancel_at` change; taking them back is reactivation."""
     if "cancel_at_period_end" not in params and "cancel_at" not in params:
         return {}
+    if subscription["schedule"]:
+        raise Fault(
+            f"The subscription is managed by the subscription schedule `{subscription['schedule']}`, and updating any "
+            "cancelation behavior directly is not allowed. Please update the schedule instead."
+        )
     at = params.get("cancel_at") or None
     if params.get("cancel_at_period_end"):
         at = life.period_of(subscription)["end"]
