@@ -292,3 +292,55 @@ stripe_events = Table(
     PrimaryKeyConstraint("id", name="stripe_events_pkey"),
 )
 Index("stripe_events_waiting_idx", stripe_events.c.next_try_at, postgresql_where=stripe_events.c.applied_at.is_(None))
+
+# Each proof that the record adds up, and what it found; `night` is null where a person asked for it.
+reconciliations = Table(
+    "reconciliations",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), nullable=False),
+    Column("night", Date),
+    Column("began_at", _TIME, nullable=False),
+    Column("took_ms", Integer, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("counters", Integer, nullable=False),
+    Column("differences", Integer, nullable=False),
+    Column("repaired", Integer, nullable=False),
+    Column("findings", JSONB, nullable=False),
+    PrimaryKeyConstraint("id", name="reconciliations_pkey"),
+    UniqueConstraint("night", name="reconciliations_night_key"),
+)
+
+# Where an account is told of its alerts; what signs them is drawn from the key pepper and `salt`, and is stored nowhere.
+alert_targets = Table(
+    "alert_targets",
+    metadata,
+    Column("account_id", Uuid, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+    Column("created_at", _TIME, nullable=False, server_default=func.now()),
+    PrimaryKeyConstraint("account_id", name="alert_targets_pkey"),
+    ForeignKeyConstraint(["account_id"], ["accounts.id"], name="alert_targets_account_fkey"),
+)
+
+# Once for each account, day and threshold (percent). `next_try_at` is null where nobody is to be told, or nobody any more.
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("account_id", Uuid, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("day", Date, nullable=False),
+    Column("threshold", Integer, nullable=False, autoincrement=False),
+    Column("used", BigInteger, nullable=False),
+    Column("quota", BigInteger, nullable=False),
+    Column("reached_at", _TIME, nullable=False),
+    Column("tries", Integer, nullable=False, server_default="0"),
+    Column("next_try_at", _TIME),
+    Column("delivered_at", _TIME),
+    Column("problem", Text),
+    PrimaryKeyConstraint("account_id", "kind", "day", "threshold", name="alerts_pkey"),
+    ForeignKeyConstraint(["account_id"], ["accounts.id"], name="alerts_account_fkey"),
+)
+Index(
+    "alerts_waiting_idx", alerts.c.next_try_at,
+    postgresql_where=alerts.c.delivered_at.is_(None) & alerts.c.next_try_at.is_not(None),
+)  # fmt: skip
