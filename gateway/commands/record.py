@@ -54,6 +54,11 @@ def changing() -> Iterator[Connection]:
     settings = Settings.load()
     with refusals(), _transaction(settings) as connection:
         yield connection
+    push_changes(settings)
+
+
+def push_changes(settings: Settings) -> None:
+    """What changes staged is in Valkey at once, if Valkey is there, else by the worker."""
     try:
         asyncio.run(_push(settings))
     except (RedisError, OSError, psycopg.OperationalError):

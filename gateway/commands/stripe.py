@@ -1,7 +1,5 @@
-"""`faregate stripe`: keep Stripe's products and prices in step with our plans, and see how things stand."""
+"""`faregate stripe`: keep Stripe's products and prices in step with our plans, take its events, and see how things stand."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -9,10 +7,14 @@ import typer
 
 from billing.catalog_sync import Step, read_catalog, steps_between, take, wanted_of
 from billing.changes import audit
+from billing.inbox import Backlog, EventUnknown, backlog, replay
 from billing.plan_versions import list_plans
-from billing.stripe import API_VERSION, Stripe, StripeRefused, StripeUnavailable, open_stripe
+from billing.purchases import sweep
+from billing.stripe import API_VERSION, Stripe, StripeRefused, StripeUnavailable
+from billing.webhooks import TYPES
 from gateway.commands.record import actor, changing, reading, say
 from gateway.commands.show import Json, show_json, show_table
+from gateway.commands.stripe_shop import opened_shop, opened_stripe
 from gateway.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Stripe: its products and prices follow the plans.")
@@ -32,7 +34,7 @@ def sync(
 ) -> None:
     """Make what Stripe lacks of the plans, archive what is no longer sold. Subscriptions keep the price that they have."""
     settings = Settings.load()
-    with _stripe(settings) as stripe:
+    with opened_stripe(settings) as stripe:
         steps = _steps(settings, stripe)
         if dry_run:
             _tell([_plain(step) for step in steps], as_json=as_json, done="would be done")
@@ -52,10 +54,12 @@ def sync(
 
 @app.command()
 def status(as_json: Json = False) -> None:
-    """Show which Stripe account is used and whether its catalogue is in step. Exit code 1 when it can't be asked."""
+    """Show which account is used, whether its catalogue is in step, and what waits. Exit code 1 when it can't be asked."""
     settings = Settings.load()
-    with _stripe(settings) as stripe:
+    with opened_stripe(settings) as stripe:
         account, steps = stripe.account(), _steps(settings, stripe)
+    with reading() as connection:
+        events = backlog(connection)
     facts: dict[str, Any] = {
         "mode": "live" if stripe.is_live else "test",
         "account": account.id,
@@ -65,28 +69,54 @@ def status(as_json: Json = False) -> None:
         "api_version": API_VERSION,
         "address": settings.stripe_api_base,
         "steps_to_sync": len(steps),
+        "webhook_secrets": len(settings.webhook_secrets),
+        "events_applied": events.applied,
+        "events_waiting": events.waiting,
+        "oldest_waiting": events.oldest_waiting,
     }
     if as_json:
-        show_json(facts)
+        show_json({**facts, "problems": events.stuck})
+        return
+    show_table(("What", "Value"), [(name.replace("_", " "), value) for name, value in facts.items()])
+    _tell_problems(events)
+
+
+@app.command()
+def webhook(
+    url: Annotated[str, typer.Argument(help="Where Stripe finds a gateway: https://<host>/webhooks/stripe.")],
+    as_json: Json = False,
+) -> None:
+    """Let Stripe send its events there, and print the secret that signs them: once, for FAREGATE_STRIPE_WEBHOOK_SECRET."""
+    settings = Settings.load()
+    with opened_stripe(settings) as stripe:
+        with changing() as connection:
+            audit(connection, "stripe.create_endpoint", actor=actor(), subject=url, details={"live": stripe.is_live})
+        secret = stripe.create_endpoint(url, TYPES)
+    if as_json:
+        show_json({"url": url, "secret": secret})
     else:
-        show_table(("What", "Value"), [(name.replace("_", " "), value) for name, value in facts.items()])
+        typer.echo(secret)
 
 
-@contextmanager
-def _stripe(settings: Settings) -> Iterator[Stripe]:
-    """Stripe's refusals and outages are one line on stderr and exit code 1."""
-    if settings.stripe_key is None:
-        say("FAREGATE_STRIPE_KEY is not set; it is the secret key of your Stripe account (docs/stripe.md).")
-        raise typer.Exit(1)
+@app.command("sweep")
+def sweep_() -> None:
+    """Ask Stripe for everything that happened in thirty days, and take what had not come. The worker does so daily."""
+    with opened_shop(Settings.load()) as shop:
+        found = sweep(shop, None)
+    say(f"{found.events:,} events had not come, and {found.subscriptions:,} subscriptions were not as Stripe has them.")
+
+
+@app.command("replay")
+def replay_(event: Annotated[str, typer.Argument(help="Its id, evt_...")]) -> None:
+    """Apply an event again, as if it had just come; that does no harm."""
     try:
-        with open_stripe(settings.stripe_key.get_secret_value(), address=settings.stripe_api_base) as stripe:
-            yield stripe
-    except StripeUnavailable as outage:
-        say(f"Stripe can't be asked now: {outage} Try again; what was done is not done twice.")
-        raise typer.Exit(1) from outage
-    except StripeRefused as refusal:
-        say(f"Stripe refused: {refusal}")
-        raise typer.Exit(1) from refusal
+        with changing() as connection:
+            audit(connection, "stripe.replay", actor=actor(), subject=event, details={})
+            replay(connection, event, datetime.now(UTC))
+    except EventUnknown as unknown:
+        say(str(unknown))
+        raise typer.Exit(1) from unknown
+    say(f"{event} waits for the worker.")
 
 
 def _steps(settings: Settings, stripe: Stripe) -> list[Step]:
@@ -120,3 +150,11 @@ def _tell(steps: list[dict[str, Any]], *, as_json: bool, done: str) -> None:
     rows = [(_WORDS[one["act"]], one["subject"], one["amount_cents"], one["currency"], one.get("id")) for one in steps]
     show_table(("What", "Of", "Cents a month", "Currency", "Id"), rows)
     say(f"{len(steps)} {'step' if len(steps) == 1 else 'steps'} {done}.")
+
+
+def _tell_problems(events: Backlog) -> None:
+    if events.stuck:
+        columns = ("Event", "Type", "Made", "Tries", "Next try", "Problem")
+        rows = [(one.id, one.type, one.created, one.tries, one.next_try_at, one.problem) for one in events.stuck]
+        show_table(columns, rows)
+        say("What has no next try waits for `faregate stripe replay`.")

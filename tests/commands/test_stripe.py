@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from billing.seed import seed
-from gateway.commands import plans
+from gateway.commands import accounts, plans, subscriptions
 from gateway.commands import stripe as stripe_commands
 from gateway.local.ports import free_port
 from gateway.settings import Settings, SettingsWrong
@@ -22,6 +22,8 @@ Run = Callable[..., Result]
 app = typer.Typer()
 app.add_typer(plans.app, name="plans")
 app.add_typer(stripe_commands.app, name="stripe")
+app.add_typer(accounts.app, name="accounts")
+app.add_typer(subscriptions.app, name="subscriptions")
 
 
 @pytest.fixture(scope="module")
