@@ -23,8 +23,8 @@ install-dev:
 	@command -v $(PYTHON) >/dev/null || { echo "faregate: there is no $(PYTHON); install Python 3.11 or newer" >&2; exit 1; }
 	@$(PYTHON) gateway/local/bootstrap.py dev
 
-up: install ## install, start everything on this machine, prove it with one real completion
-	@$(BIN)/python -m gateway.cli up --port $(PORT) --ops-port $(OPS_PORT)
+up: install ## install, start everything here, prove it with one real completion; `BILLING=demo` with a Stripe to try
+	@$(BIN)/python -m gateway.cli up --port $(PORT) --ops-port $(OPS_PORT) $(if $(BILLING),--billing $(BILLING))
 
 down: install ## stop everything; data stays
 	@$(BIN)/python -m gateway.cli down

@@ -59,6 +59,8 @@ class StripeEvents:
         if found is not None:
             await self._valkey.set(SWEPT_KEY, now_ms)
             self._log.info("stripe_swept", events=found.events, subscriptions=found.subscriptions)
+            if found.lacking:
+                self._log.error("subscriptions_unknown_to_stripe", subscriptions=found.lacking[:20], count=len(found.lacking))
         return 0
 
     def _apply(self) -> int:

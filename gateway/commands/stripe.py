@@ -104,6 +104,8 @@ def sweep_() -> None:
     with opened_shop(Settings.load()) as shop:
         found = sweep(shop, None)
     say(f"{found.events:,} events had not come, and {found.subscriptions:,} subscriptions were not as Stripe has them.")
+    if found.lacking:
+        say(f"Stripe does not know {', '.join(found.lacking)}; they stay as they are. Is it the key of another account?")
 
 
 @app.command("replay")

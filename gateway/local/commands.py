@@ -2,6 +2,7 @@
 
 import json
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,14 @@ from gateway.local.home import Home
 Folder = Annotated[Path, typer.Option("--home", envvar="FAREGATE_HOME", help="Folder of the data, logs and secrets.")]
 Json = Annotated[bool, typer.Option("--json", help="For machines.")]
 HOME = Path(".faregate")
+
+
+class Billing(StrEnum):
+    """How a local run sells; without it as FAREGATE_STRIPE_KEY says."""
+
+    DEMO = "demo"
+
+
 # Of a table that goes into a file or a pipe: wide enough that no path is folded.
 WIDTH = 200
 
@@ -26,6 +35,9 @@ def up(
     ] = None,
     redis_url: Annotated[str | None, typer.Option(envvar="REDIS_URL", help="A Valkey or Redis of yours.")] = None,
     fleet_file: Annotated[Path | None, typer.Option(envvar="FAREGATE_FLEET_FILE", help="Engines of yours.")] = None,
+    billing: Annotated[
+        Billing | None, typer.Option(help="demo: a server beside it stands in for Stripe, to try out buying.")
+    ] = None,
     home: Folder = HOME,
     as_json: Json = False,
 ) -> None:
@@ -35,7 +47,7 @@ def up(
     from gateway.local.wanted import Wanted
     from gateway.local.welcome import print_welcome
 
-    wanted = Wanted(port, ops_port, database_url, redis_url, fleet_file)
+    wanted = Wanted(port, ops_port, database_url, redis_url, fleet_file, is_billing_shown=billing is not None)
     running = start_all(Home(home.absolute()), wanted, Screen())
     print_welcome(running, as_json=as_json)
 
@@ -67,7 +79,7 @@ def status(home: Folder = HOME, as_json_: Json = False) -> None:
 
 def logs(
     service: Annotated[
-        list[str] | None, typer.Argument(help="gateway, worker, llamacpp, valkey, postgres; all without it.")
+        list[str] | None, typer.Argument(help="gateway, worker, llamacpp, stripe, valkey, postgres; all without it.")
     ] = None,
     count: Annotated[int, typer.Option("--lines", "-n", min=0, help="Lines of each to begin with.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,

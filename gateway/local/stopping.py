@@ -1,12 +1,19 @@
-"""Ends the services of a local run in the order in which nothing is lost: gateway, worker, engine, Valkey, PostgreSQL."""
+"""Ends the services of a local run in the order in which nothing is lost: our own two first, PostgreSQL last."""
 
 from gateway.local.home import Home, Service
 from gateway.local.postgres import Postgres
 from gateway.local.screen import Screen
 from gateway.local.valkey import Valkey
 
-ORDER = ("gateway", "worker", "llamacpp", "valkey", "postgres")
-TITLES = {"gateway": "Gateway", "worker": "Worker", "llamacpp": "llama.cpp", "valkey": "Valkey", "postgres": "PostgreSQL"}
+ORDER = ("gateway", "worker", "llamacpp", "stripe", "valkey", "postgres")
+TITLES = {
+    "gateway": "Gateway",
+    "worker": "Worker",
+    "llamacpp": "llama.cpp",
+    "stripe": "Stripe's stand-in",
+    "valkey": "Valkey",
+    "postgres": "PostgreSQL",
+}
 # Longer than the gateway's own drain, which waits for running answers.
 PROGRAM_GRACE_SECONDS = 45.0
 

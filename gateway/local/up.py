@@ -13,6 +13,7 @@ from gateway.local.postgres import Postgres
 from gateway.local.programs import Gateway, Worker
 from gateway.local.proof import Proof, await_ledger, prove
 from gateway.local.screen import Screen
+from gateway.local.selling import StandIn, check_billing, open_sale
 from gateway.local.starting import Startable, Starting
 from gateway.local.stopping import TITLES, end
 from gateway.local.valkey import Valkey
@@ -27,6 +28,7 @@ class Running:
     base_url: str
     newcomers: Newcomers
     proof: Proof
+    stripe_url: str | None
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class _Servers:
     database_url: str
     redis_url: str
     fleet_file: Path
+    stripe: StandIn | None
+    is_stripe_new: bool
 
 
 def up(home: Home, wanted: Wanted, screen: Screen) -> Running:
@@ -48,13 +52,17 @@ def up(home: Home, wanted: Wanted, screen: Screen) -> Running:
             prepare_database(servers.database_url)
         with screen.step("An admin and a demo account"):
             newcomers = welcome(home, servers.database_url, pepper_of(environment))
+        if servers.stripe is not None:
+            with screen.step("The plans are on sale at Stripe's stand-in"):
+                open_sale(servers.database_url, environment, is_new=servers.is_stripe_new)
         _start_programs(home, wanted, environment, screen, starting)
         with screen.step("One real completion through the gateway"):
             proof = prove(wanted.port, newcomers.demo_key, home.folder / "gateway.log")
         if proof.request_id:
             with screen.step("Its fare in the ledger"):
                 await_ledger(servers.database_url, proof.request_id, home.folder / "worker.log")
-        return Running(f"http://127.0.0.1:{wanted.port}/v1", newcomers, proof)
+        stripe_url = servers.stripe.url if servers.stripe else None
+        return Running(f"http://127.0.0.1:{wanted.port}/v1", newcomers, proof, stripe_url)
 
 
 def check_ports(home: Home, wanted: Wanted) -> None:
@@ -87,7 +95,24 @@ def _start_servers(home: Home, wanted: Wanted, screen: Screen, starting: Startin
         _ensure(home, screen, starting, "llamacpp", engine)
         fleet_file = home.folder / "fleet.toml"
         write_private(fleet_file, fleet_of(engine.url))
-    return _Servers(database_url, redis_url, fleet_file.resolve())
+    is_stripe_new = home.find("stripe") is None
+    return _Servers(database_url, redis_url, fleet_file.resolve(), _stand_in(home, wanted, screen, starting), is_stripe_new)
+
+
+def _stand_in(home: Home, wanted: Wanted, screen: Screen, starting: Starting) -> StandIn | None:
+    """Where it is not asked for, one of an earlier `up` goes."""
+    running = home.find("stripe")
+    if not wanted.is_billing_shown:
+        if running is not None:
+            with screen.step(f"{TITLES['stripe']} stops, as nobody asked for it"):
+                end(running)
+            home.forget("stripe")
+        return None
+    check_billing(os.environ)
+    stripe = StandIn(home.folder, _port(home, "stripe"), wanted.port, home.secret("stripe_webhook"))
+    write_private(home.secret_file("stripe_signing"), stripe.signing_secret)
+    _ensure(home, screen, starting, "stripe", stripe)
+    return stripe
 
 
 def _start_programs(home: Home, wanted: Wanted, environment: dict[str, str], screen: Screen, starting: Starting) -> None:
@@ -129,4 +154,5 @@ def _environment(home: Home, wanted: Wanted, servers: _Servers) -> dict[str, str
         redis_url=servers.redis_url,
         fleet_file=servers.fleet_file,
         pepper_file=home.secret_file("pepper").resolve(),
+        more=servers.stripe.settings(home.secret_file("stripe_signing").resolve()) if servers.stripe else {},
     )

@@ -16,6 +16,7 @@ class Wanted:
     database_url: str | None = None
     redis_url: str | None = None
     fleet_file: Path | None = None
+    is_billing_shown: bool = False
 
 
 def fleet_of(engine_url: str) -> str:
@@ -32,13 +33,22 @@ context = {CONTEXT_TOKENS // SLOTS}
 
 
 def program_environment(
-    wanted: Wanted, inherited: Mapping[str, str], *, database_url: str, redis_url: str, fleet_file: Path, pepper_file: Path
+    wanted: Wanted,
+    inherited: Mapping[str, str],
+    *,
+    database_url: str,
+    redis_url: str,
+    fleet_file: Path,
+    pepper_file: Path,
+    more: Mapping[str, str],
 ) -> dict[str, str]:
     """What `serve`, `worker` and the commands are run with: the person's own settings, and ours where they left them to us."""
     own = {name: value for name, value in inherited.items() if name.startswith("FAREGATE_") and name != "FAREGATE_HOME"}
     if "FAREGATE_KEY_PEPPER" not in own:
         own.setdefault("FAREGATE_KEY_PEPPER_FILE", str(pepper_file))
-    return own | {
+    return {
+        **own,
+        **more,
         "DATABASE_URL": database_url,
         "REDIS_URL": redis_url,
         "FAREGATE_FLEET_FILE": str(fleet_file),

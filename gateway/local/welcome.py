@@ -24,6 +24,12 @@ def print_welcome(running: Running, *, as_json: bool) -> None:
             f"  Admin      {new.admin_email} / {new.admin_password}\n             shown this once; no command asks for it",
             markup=False,
         )
+    if running.stripe_url is not None:
+        console.print(
+            f"  Billing    {running.stripe_url} stands in for Stripe, where 4242 4242 4242 4242 pays;\n"
+            "             `.venv/bin/faregate subscriptions checkout demo pro` prints a page to buy Pro on",
+            markup=False,
+        )
     print(f"\n{_curl(running)}\n\n{_snippet(running)}\n\n`make status`, `make logs` and `make down` do what they say.")
 
 
@@ -35,6 +41,7 @@ def _facts(running: Running) -> dict[str, str | None]:
         "answer": running.proof.answer,
         "admin_email": running.newcomers.admin_email,
         "admin_password": running.newcomers.admin_password,
+        "stripe_url": running.stripe_url,
     }
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx2
 import psutil
 import psycopg
 import pytest
@@ -18,6 +19,7 @@ from openai import OpenAI
 
 from gateway.local.home import Home
 from gateway.local.ports import LOOPBACK, free_port
+from tests.support.gateway import wait_for
 from tests.support.services import scratch
 from tests.tidy.source import ROOT
 
@@ -179,6 +181,27 @@ def test_a_url_of_ones_own_is_used_and_nothing_started_in_its_place(run: Run, va
             assert other.home.environment()["REDIS_URL"] == valkey_url
         finally:
             other.faregate("down")
+
+
+def test_with_a_stand_in_of_stripe_a_plan_is_bought_and_in_force(run: Run, first: dict[str, str]) -> None:
+    done = run.faregate("up", "--port", str(run.port), "--ops-port", str(run.ops_port), "--json", "--billing", "demo")
+    assert done.returncode == 0, done.stderr
+    stand_in = json.loads(done.stdout)["stripe_url"]
+    assert "stripe" in run.pids()
+    page = run.faregate("subscriptions", "checkout", "demo", "pro").stdout.strip()
+    assert page.startswith(f"{stand_in}/c/pay/")
+    fields = {"email": "a@b.test", "number": "4242 4242 4242 4242"}
+    assert httpx2.post(page, data=fields, timeout=10).headers["location"] == f"http://127.0.0.1:{run.port}/docs"
+
+    def bought() -> bool:
+        found = json.loads(run.faregate("subscriptions", "show", "demo", "--json").stdout)
+        return [(one["plan_code"], one["status"]) for one in found] == [("pro", "active")]
+
+    wait_for(bought, 15)
+    again = run.up()  # it is not asked for any more
+    assert again.returncode == 0, again.stderr
+    assert "stripe" not in run.pids()
+    assert "FAREGATE_STRIPE_KEY" not in run.home.environment()
 
 
 def test_down_ends_all_of_ours_and_only_ours(run: Run, first: dict[str, str]) -> None:

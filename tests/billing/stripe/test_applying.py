@@ -145,6 +145,13 @@ def test_what_belongs_to_no_account_of_ours_is_left_alone(market: Market) -> Non
     assert sweep(market.shop, None) == Swept(0, 0)
 
 
+def test_the_key_of_another_account_ends_nobodys_plan(market: Market) -> None:
+    account = market.subscribe("ada")
+    market.stand_in.steer("forget")
+    assert sweep(market.shop, None) == Swept(0, 0, (market.subscription(account)["id"],))
+    assert market.plan(account) == ("active", "pro")
+
+
 def test_a_price_that_sells_no_plan_of_ours_is_written_down_and_opens_nothing(market: Market) -> None:
     account = market.subscribe("ada")
     which = market.subscription(account)["id"]
