@@ -5,6 +5,7 @@ from fastapi.responses import JSONResponse, Response
 
 from gateway.health import readiness
 from gateway.wiring import House
+from gateway.worker_metrics import worker_page
 
 
 def ops_app(house: House) -> FastAPI:
@@ -23,6 +24,7 @@ def ops_app(house: House) -> FastAPI:
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        return Response(house.metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        page = house.metrics.page() + await worker_page(house.valkey)
+        return Response(page, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return app

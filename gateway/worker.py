@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 from billing.database import conninfo
 from billing.ledger import PositionMoved
 from billing.partitions import drop_partitions_before, make_partitions
+from gateway import nightly
 from gateway.bumps import push_staged
 from gateway.clock import Clock
 from gateway.limits.sweep import Sweeper
@@ -23,11 +24,11 @@ from gateway.log import Log
 from gateway.metering import DAYS_AHEAD, StreamDrain
 from gateway.settings import Settings
 from gateway.valkey import Valkey
+from gateway.worker_metrics import STATUS_KEY
 
 IDLE_SECONDS = 0.1
 HOUSEKEEPING_SECONDS = 600.0
 STATUS_SECONDS = 1.0
-STATUS_KEY = "faregate:worker"
 STATUS_LIFE_SECONDS = 60
 BACKOFF_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
 # A disk or a lock that makes a statement this slow is an outage; the events wait in the stream.
@@ -80,6 +81,7 @@ class Worker:
         self._settings, self._valkey, self._clock, self._log = settings, valkey, clock, log
         self._conninfo = conninfo(settings.database_url.get_secret_value())
         self.drain = StreamDrain(valkey, clock, shards=settings.shards, retention_days=settings.retention_days)
+        self._nightly = nightly.Nightly(valkey, clock, log, shards=settings.shards)
 
     async def work_until(self, stop: asyncio.Event) -> None:
         """Raises what no loop was made to outlive: then all of them stop, and a supervisor can start the worker anew."""
@@ -87,6 +89,7 @@ class Worker:
             asyncio.create_task(self._keep("drain", self._drain, IDLE_SECONDS, stop)),
             asyncio.create_task(self._keep("bumps", self._push, IDLE_SECONDS, stop)),
             asyncio.create_task(self._keep("partitions", self._keep_partitions, HOUSEKEEPING_SECONDS, stop)),
+            asyncio.create_task(self._keep("nightly", self._nightly.turn, nightly.LOOK_SECONDS, stop)),
             asyncio.create_task(self._keep_publishing(stop)),
             *self._keep_selling(stop),
         ]

@@ -1,7 +1,9 @@
-"""`faregate ledger`: prove that the roll-ups are what the rows add up to, and see what the worker is at."""
+"""`faregate ledger`: prove that the record adds up, mend what is derived, and see what the worker is at."""
 
 import asyncio
-from datetime import UTC, date, datetime
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import psycopg
@@ -9,11 +11,13 @@ import typer
 from redis.exceptions import RedisError
 
 from billing.database import conninfo
-from billing.reconcile import Reconciled, fix, reconcile
+from billing.proofs import Kept, Proof, keep, latest
 from gateway.commands.record import WAY_OUT, refusals, say
 from gateway.commands.show import Json, show_json, show_table
+from gateway.reconciliation import prove
 from gateway.settings import Settings
-from gateway.worker import STATUS_KEY, redis_client
+from gateway.worker import redis_client
+from gateway.worker_metrics import STATUS_KEY
 
 app = typer.Typer(no_args_is_help=True, help="The ledger and its worker.")
 
@@ -21,33 +25,38 @@ app = typer.Typer(no_args_is_help=True, help="The ledger and its worker.")
 @app.command("reconcile")
 def reconcile_(
     day: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="One day (UTC); all of them without it.")] = None,
-    fix_them: Annotated[bool, typer.Option("--fix", help="Rewrite the roll-ups of days that differ.")] = False,
+    is_repairing: Annotated[
+        bool, typer.Option("--repair", help="Mend what is derived: roll-ups and live counters. Rows stay as they are.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Add the ledger up again and compare. Exit code 1 when something differs and was not fixed."""
+    """Add the ledger up again and compare it with everything that follows from it. Exit code 1 when a difference is left."""
     with refusals():
-        found = asyncio.run(_reconcile(Settings.load(), None if day is None else day.date(), fix_them=fix_them))
-    is_fixed = bool(found.differences) and fix_them
+        proof = asyncio.run(_prove(Settings.load(), day, is_repairing=is_repairing))
     if as_json:
-        show_json({"days": found.days, "rows": found.rows, "differences": found.differences, "fixed": is_fixed})
+        show_json(proof)
     else:
-        _tell(found, is_fixed=is_fixed)
-    if found.differences and not is_fixed:
+        _tell(proof)
+    if proof.left:
         raise typer.Exit(1)
 
 
 @app.command()
 def status(as_json: Json = False) -> None:
-    """Show what the worker has done and what waits in the streams. Exit code 1 when no worker runs."""
+    """Show what the worker has done, what waits in the streams, and what the last proof found. Exit code 1 without a worker."""
+    settings = Settings.load()
     with refusals():
-        facts = asyncio.run(_status(Settings.load()))
+        facts = asyncio.run(_status(settings))
+        proved = asyncio.run(_latest(settings))
+    if as_json and facts:
+        show_json(facts | {"reconciled": proved})
+    elif facts:
+        show_table(("What", "Value"), [*(_readable(name, value) for name, value in facts.items()), ("reconciled", _said(proved))])
+    if proved is not None and proved.findings and not as_json:
+        show_table(("What", "Account", "Day", "Found"), [_row(one) for one in proved.findings])
     if not facts:
         say("No worker has reported for a minute. Start one with `faregate worker`.")
         raise typer.Exit(1)
-    if as_json:
-        show_json(facts)
-    else:
-        show_table(("What", "Value"), [_readable(name, value) for name, value in facts.items()])
 
 
 def _readable(name: str, value: str | int) -> tuple[str, object]:
@@ -57,13 +66,25 @@ def _readable(name: str, value: str | int) -> tuple[str, object]:
     return name.replace("_", " "), value
 
 
-async def _reconcile(settings: Settings, day: date | None, *, fix_them: bool) -> Reconciled:
+def _said(proved: Kept | None) -> str:
+    if proved is None:
+        return "never"
+    left = proved.differences - proved.repaired
+    return f"{proved.began_at:%Y-%m-%d %H:%M} UTC, {_count(left, 'difference')} in {_count(proved.rows, 'row')}"
+
+
+async def _prove(settings: Settings, day: datetime | None, *, is_repairing: bool) -> Proof:
     url = conninfo(settings.database_url.get_secret_value())
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=5) as connection:
-        found = await reconcile(connection, day)
-        if found.differences and fix_them:
-            await fix(connection, found)
-        return found
+    now = datetime.now(UTC)
+    async with (
+        redis_client(settings) as valkey,
+        await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=5) as connection,
+    ):
+        of = None if day is None else day.date()
+        proof = await prove(connection, valkey, now, shards=settings.shards, day=of, is_repairing=is_repairing)
+        if day is None:
+            await keep(connection, proof)
+        return proof
 
 
 async def _status(settings: Settings) -> dict[str, str | int]:
@@ -77,16 +98,27 @@ async def _status(settings: Settings) -> dict[str, str | int]:
     return {name: int(value) if value.isdecimal() else value for name, value in plain.items()}
 
 
-def _tell(found: Reconciled, *, is_fixed: bool) -> None:
-    if not found.differences:
-        say(f"{_count(found.rows, 'row')} of {_count(len(found.days), 'day')} add up to their roll-ups.")
-        return
-    columns = ("Day", "Account", "Key", "Model", "What", "Rolled up", "Rows say")
-    rows = [(one.day, one.account_id, one.key_id, one.model, one.what, one.rolled_up, one.summed) for one in found.differences]
-    show_table(columns, rows)
-    done = "The roll-ups were rewritten." if is_fixed else "`--fix` rewrites the roll-ups."
-    differ = "1 sum differs" if len(found.differences) == 1 else f"{len(found.differences):,} sums differ"
-    say(f"{differ}, of {_count(found.rows, 'row')} in {_count(len(found.days), 'day')}. {done}")
+async def _latest(settings: Settings) -> Kept | None:
+    url = conninfo(settings.database_url.get_secret_value())
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=5) as connection:
+        return await latest(connection)
+
+
+def _tell(proof: Proof) -> None:
+    if proof.findings:
+        show_table(("What", "Account", "Day", "Found"), [_row(asdict(one)) for one in proof.findings])
+    added = f"{_count(proof.rows, 'row')} of {_count(len(proof.days), 'day')} were added up"
+    compared = f"{_count(proof.counters, 'live counter')} compared"
+    differ = _count(len(proof.findings), "difference")
+    mended = len(proof.findings) - proof.left
+    done = f", {mended:,} mended" if mended else ""
+    hint = " `--repair` mends roll-ups and counters." if proof.left and not mended else ""
+    say(f"{added}, {compared}: {differ}{done}.{hint}")
+
+
+def _row(found: Mapping[str, Any]) -> tuple[object, ...]:
+    kind = f"{found['kind']}, mended" if found["is_repaired"] else found["kind"]
+    return kind, found["name"] or found["account"], found["day"], found["what"]
 
 
 def _count(number: int, noun: str) -> str:

@@ -10,7 +10,7 @@ from billing.days import DAY_MS, date_of
 from billing.ledger import Placed, Position, record
 from billing.meter import parse
 from billing.partitions import make_partitions
-from billing.reconcile import fix, reconcile
+from billing.reconcile import reconcile, repair
 from tests.billing.events import event, fields
 
 NOW = 1_796_000_000_000
@@ -55,7 +55,7 @@ async def test_a_roll_up_that_was_touched_is_named_and_mended(
     found = await reconcile(connection)
     assert differing <= {one.what for one in found.differences}
     assert all(one.rolled_up != one.summed for one in found.differences)
-    await fix(connection, found)
+    await repair(connection, found)
     assert (await reconcile(connection)).differences == []
 
 

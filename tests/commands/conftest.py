@@ -5,10 +5,10 @@ import typer
 from typer.testing import CliRunner, Result
 
 from billing.seed import seed
-from gateway.commands import accounts, keys, plans, usage
+from gateway.commands import accounts, keys, ledger, plans, usage
 from tests.commands.rows import Run
 
-GROUPS = {"accounts": accounts.app, "keys": keys.app, "plans": plans.app, "usage": usage.app}
+GROUPS = {"accounts": accounts.app, "keys": keys.app, "ledger": ledger.app, "plans": plans.app, "usage": usage.app}
 
 
 @pytest.fixture
