@@ -1,6 +1,6 @@
 # One command for each thing; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs doctor test test-engine clients test-clients lock-clients check sim chaos bench bench-queue format lock install install-dev clean
+.PHONY: help up down status logs doctor test test-engine clients test-clients lock-clients check sim life chaos bench bench-queue format lock install install-dev clean
 
 # The first Python that is new enough, else whatever python3 is, which is then told what is missing.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -63,6 +63,9 @@ check: install-dev ## lint, format, types, arrows, house rules
 sim: install-dev ## explore the hold protocol with every pair of faults; the order of the line under many seeds
 	@$(BIN)/python -m tests.simulation.queue_main --plots docs/plots
 	@$(BIN)/python -m tests.simulation
+
+life: install-dev ## months of purchases, with processes killed and events lost, under `SEEDS=20` seeds
+	@$(BIN)/python -m tests.simulation.life_main --seeds $(or $(SEEDS),20)
 
 chaos: install-dev ## kill each process in turn under load
 	@$(BIN)/python -m pytest -m chaos --timeout 300

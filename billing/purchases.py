@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import groupby, islice
 from typing import assert_never
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from billing.webhooks import TYPES, Subject, subject_of
 # How long Stripe knows its events; and what of them may be listed later than they were made.
 KNOWN_DAYS = 30
 OVERLAP = timedelta(hours=1)
+_PAGE = 100
 
 
 class PackUnclear(Exception):
@@ -75,10 +76,10 @@ def sweep(shop: Shop, since: datetime | None) -> Swept:
     """
     now = shop.now()
     begin = max(since - OVERLAP, now - timedelta(days=KNOWN_DAYS)) if since else now - timedelta(days=KNOWN_DAYS)
-    missed = 0
-    for event in shop.stripe.events(begin, TYPES):
+    missed, events = 0, shop.stripe.events(begin, TYPES)
+    while page := list(islice(events, _PAGE)):
         with shop.engine.begin() as connection:
-            missed += inbox.store(connection, event, now)
+            missed += sum(inbox.store(connection, event, now) for event in page)
     stale, lacking = _stale(shop), []
     for subscription_id in stale:
         try:

@@ -99,8 +99,8 @@ def accounts_with_several(connection: Connection) -> dict[UUID, list[str]]:
     """Two purchases at once may leave an account with two; Stripe knows no rule against it."""
     mine = subscriptions.c
     query = select(mine.account_id, func.array_agg(mine.id)).where(mine.ended_at.is_(None), mine.status.in_(LIVE))
-    found = connection.execute(query.group_by(mine.account_id).having(func.count() > 1))
-    return {account_id: list(ids) for account_id, ids in found}
+    found = connection.execute(query.group_by(mine.account_id).having(func.count() > 1).order_by(func.min(mine.id)))
+    return {account_id: sorted(ids) for account_id, ids in found}
 
 
 def differs(row: RowMapping, listed: Subscription) -> bool:
