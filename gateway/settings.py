@@ -84,19 +84,22 @@ class Settings(BaseSettings):
     packs: Annotated[tuple[str, ...], NoDecode] = Field(
         default=("1000:500", "10000:4000"), description="requests:cents, separated by commas: what is sold beyond the quota"
     )
+    alerts_allowed: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="hosts, addresses or networks that alerts are sent to though they are not public"
+    )
     public_url: str | None = Field(default=None, pattern=r"^https?://", description="where browsers find this installation")
     log_level: str = Field(default="info", pattern=r"^(debug|info|warning|error)$")
 
     @model_validator(mode="before")
     @classmethod
     def _split_lists(cls, values: dict[str, Any]) -> dict[str, Any]:
-        for name in ("trusted_proxies", "fetch_allowed", "accepted_models", "packs"):
+        for name in ("trusted_proxies", "fetch_allowed", "accepted_models", "packs", "alerts_allowed"):
             given = values.get(name)
             if isinstance(given, str):
                 values[name] = tuple(part.strip() for part in given.split(",") if part.strip())
         return values
 
-    @field_validator("fetch_allowed")
+    @field_validator("fetch_allowed", "alerts_allowed")
     @classmethod
     def _is_spelled_well(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         Policy.of(value)

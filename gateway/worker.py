@@ -16,9 +16,11 @@ from redis.exceptions import RedisError
 from billing.database import conninfo
 from billing.ledger import PositionMoved
 from billing.partitions import drop_partitions_before, make_partitions
-from gateway import nightly
+from gateway import alerting, nightly
 from gateway.bumps import push_staged
 from gateway.clock import Clock
+from gateway.fetch.policy import Policy
+from gateway.fetch.post import Poster
 from gateway.limits.sweep import Sweeper
 from gateway.log import Log
 from gateway.metering import DAYS_AHEAD, StreamDrain
@@ -91,6 +93,7 @@ class Worker:
             asyncio.create_task(self._keep("partitions", self._keep_partitions, HOUSEKEEPING_SECONDS, stop)),
             asyncio.create_task(self._keep("nightly", self._nightly.turn, nightly.LOOK_SECONDS, stop)),
             asyncio.create_task(self._keep_publishing(stop)),
+            *self._keep_alerting(stop),
             *self._keep_selling(stop),
         ]
         await asyncio.wait([*loops, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
@@ -120,6 +123,14 @@ class Worker:
                 self._log.warning("worker_waits", loop=name, why=type(outage).__name__, says=str(outage)[:200])
                 await _is_set_within(stop, BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS) - 1)])
                 failures += 1
+
+    def _keep_alerting(self, stop: asyncio.Event) -> list[asyncio.Task[None]]:
+        poster = Poster(Policy.of(self._settings.alerts_allowed))
+        alerts = alerting.Alerting(self._settings.key_pepper.get_secret_value(), poster, self._clock, self._log)
+        return [
+            asyncio.create_task(self._keep("alerts", alerts.notice, alerting.NOTICE_SECONDS, stop)),
+            asyncio.create_task(self._keep("alert_posts", alerts.deliver, alerting.DELIVER_SECONDS, stop)),
+        ]
 
     def _keep_selling(self, stop: asyncio.Event) -> list[asyncio.Task[None]]:
         """Nothing is sold without a key of Stripe's."""

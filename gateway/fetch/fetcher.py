@@ -1,26 +1,21 @@
-"""One image by its address: looked up once, checked, dialled as checked, and read within bounds of size and time."""
+"""One image by its address: dialled where that is allowed, and read within bounds of size and time."""
 
 import asyncio
 import ssl
-from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
-from backends.connection import Connection, Patience
+from backends.connection import Connection
 from backends.failures import EngineFault
 from gateway.fetch.address import AddressWrong, WebAddress, web_address
+from gateway.fetch.dial import Dialler, NotReached, more
 from gateway.fetch.picture import MAGIC_BYTES, NotAnImage, Picture, media_type, picture
 from gateway.fetch.policy import Policy
-from gateway.fetch.public import Address
-from gateway.fetch.resolve import Resolve, Resolver
+from gateway.fetch.resolve import Resolve
 
 REDIRECTS_MAX = 3
 # Images that one account has fetched at once: more would make us a tool to load somebody's server with.
 AT_ONCE_PER_ACCOUNT = 4
-CONNECT_SECONDS = 3.0
-# A host that has more of them has to be reachable by one of the first.
-ADDRESSES_TRIED = 4
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
-_PATIENCE = Patience(connect=CONNECT_SECONDS, max_head_bytes=32 * 1024)
 
 
 class ImageNotFetched(Exception):
@@ -39,9 +34,8 @@ class Fetcher:
         resolve: Resolve | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._policy, self._bytes_max, self._seconds = policy, bytes_max, seconds
-        self._resolve = resolve or Resolver()
-        self._tls = tls or ssl.create_default_context()
+        self._bytes_max, self._seconds = bytes_max, seconds
+        self._dialler = Dialler(policy, resolve=resolve, tls=tls)
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def get(self, url: str, account: str) -> Picture:
@@ -51,7 +45,7 @@ class Fetcher:
             try:
                 async with asyncio.timeout(self._seconds):
                     return await self._follow(web_address(url))
-            except (AddressWrong, NotAnImage) as error:
+            except (AddressWrong, NotAnImage, NotReached) as error:
                 raise ImageNotFetched(str(error)) from None
             except TimeoutError:
                 raise ImageNotFetched(f"it was not there within {self._seconds:g} s") from None
@@ -66,40 +60,17 @@ class Fetcher:
 
     async def _ask(self, there: WebAddress) -> Picture | str:
         """The image, or where else it is."""
-        for address in (await self._addresses(there))[:ADDRESSES_TRIED]:
-            connection = Connection(asyncio.get_running_loop(), there.authority, _PATIENCE, _forgotten)
-            try:
-                if await self._connect(connection, there, address):
-                    return await self._exchange(connection, there)
-            finally:
-                connection.cut()
-        raise ImageNotFetched("its server takes no connection")
-
-    async def _addresses(self, there: WebAddress) -> Sequence[Address]:
-        """Looked up once: what is checked is what is dialled. (A name server may answer differently the next time.)"""
-        found = (there.literal,) if there.literal is not None else await self._resolve(there.host, there.port)
-        if not self._policy.may_dial(there, found):
-            raise ImageNotFetched("it does not lead to a public address on port 80 (http) or 443 (https)")
-        return found
-
-    async def _connect(self, connection: Connection, there: WebAddress, address: Address) -> bool:
-        tls, name = (self._tls, there.host) if there.is_tls else (None, None)
+        connection = await self._dialler.dial(there)
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                await asyncio.get_running_loop().create_connection(
-                    lambda: connection, str(address), there.port, ssl=tls, server_hostname=name
-                )
-        except ssl.SSLError:
-            raise ImageNotFetched("its server has no valid certificate for that name") from None
-        except (OSError, TimeoutError):
-            return False
-        return True
+            return await self._exchange(connection, there)
+        finally:
+            connection.cut()
 
     async def _exchange(self, connection: Connection, there: WebAddress) -> Picture | str:
         connection.send(_request(there), b"")
         try:
             while not connection.has_head:
-                await _more(connection)
+                await more(connection)
             if connection.status in _REDIRECTS:
                 return connection.headers.get(b"location", b"").decode("utf-8", "replace")
             self._check_head(connection)
@@ -124,7 +95,7 @@ class Fetcher:
             if connection.has_bytes:
                 data += connection.take()
             else:
-                await _more(connection)
+                await more(connection)
             if not is_known and len(data) >= MAGIC_BYTES:
                 media_type(bytes(data[:MAGIC_BYTES]))
                 is_known = True
@@ -136,19 +107,8 @@ class Fetcher:
         return ImageNotFetched(f"it is larger than {self._bytes_max} bytes")
 
 
-async def _more(connection: Connection) -> None:
-    """Raises: EngineFault, when nothing more will come."""
-    if connection.failure is not None:
-        raise connection.failure
-    await connection.wait()
-
-
 def _request(there: WebAddress) -> bytes:
     return (
         f"GET {there.target} HTTP/1.1\r\nhost: {there.authority}\r\nuser-agent: faregate\r\n"
         "accept: image/png, image/jpeg, image/webp, image/gif\r\naccept-encoding: identity\r\nconnection: close\r\n\r\n"
     ).encode("ascii")
-
-
-def _forgotten(_: Connection) -> None:
-    """Nobody keeps a list of these connections: each is cut where it is used."""

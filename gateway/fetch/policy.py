@@ -26,9 +26,13 @@ class Policy:
                 nets.append(ip_network(entry, strict=False))
             except ValueError:
                 if not is_name(entry.lower()):
-                    raise ValueError(f"{entry!r} is no host, address or network that images may come from") from None
+                    raise ValueError(f"{entry!r} is no host, address or network") from None
                 hosts.add(entry.lower().removesuffix("."))
         return cls(frozenset(hosts), tuple(nets))
+
+    def is_listed(self, there: WebAddress) -> bool:
+        """Whether an operator has named it, by its name or by the address that it is."""
+        return there.host in self.hosts or (there.literal is not None and self._is_allowed(there.literal))
 
     def may_dial(self, there: WebAddress, found: Sequence[Address]) -> bool:
         """Every address that the host has must be fine: one that is not would be tried as soon as another fails."""
