@@ -107,6 +107,8 @@ def customer_of(shop: Shop, account: Account) -> str:
     if known is not None:
         return known
     made = shop.stripe.create_customer(str(account.id), name=account.name, email=account.email)
+    while not shop.stripe.has_customer(made):  # the answer to an earlier wish for one, who was deleted since
+        made = shop.stripe.create_customer(str(account.id), name=account.name, email=account.email, after=made)
     with shop.engine.begin() as connection:
         connection.execute(insert(customers).values(account_id=account.id, stripe_id=made).on_conflict_do_nothing())
         kept: str = connection.execute(select(mine.stripe_id).where(mine.account_id == account.id)).scalar_one()

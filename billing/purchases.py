@@ -7,7 +7,7 @@ from itertools import groupby, islice
 from typing import assert_never
 from uuid import UUID
 
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import Connection, delete, exists, select
 from sqlalchemy.exc import OperationalError
 
 from billing import inbox, packs
@@ -133,6 +133,12 @@ def _apply(shop: Shop, subject: Subject | None, ids: Sequence[str]) -> None:
             _pack(shop, subject.id, done)
         case "refund":
             _refund(shop, subject.id, done)
+        case "customer":
+            gone = not shop.stripe.has_customer(subject.id)
+            with shop.engine.begin() as connection:
+                if gone:  # the next purchase makes another; subscriptions end with events of their own
+                    connection.execute(delete(customers).where(customers.c.stripe_id == subject.id))
+                done(connection)
         case _:
             assert_never(subject.kind)
 

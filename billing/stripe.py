@@ -111,11 +111,17 @@ class Stripe:
 
     # Who buys, and where
 
-    def create_customer(self, account_id: str, *, name: str, email: str) -> str:
-        """One an account; its id."""
+    def create_customer(self, account_id: str, *, name: str, email: str, after: str = "") -> str:
+        """Its id. `after` is the one that it replaces."""
         asked: Any = {"name": name, "email": email, "metadata": {read.ACCOUNT: account_id}}
         with _our_errors():
-            return self.client.v1.customers.create(asked, _once("customer", account_id, {})).id
+            return self.client.v1.customers.create(asked, _once("customer", account_id, {**asked, "after": after})).id
+
+    def has_customer(self, customer: str) -> bool:
+        """One that was deleted is shown, and is none any more."""
+        with _our_errors():
+            found = self.client.v1.customers.retrieve(customer)
+        return not getattr(found, "deleted", False)
 
     def sessions(self, customer: str) -> list[Session]:
         """The latest of Checkout, newest first."""
@@ -178,15 +184,18 @@ class Stripe:
 
     def move_later(self, found: Subscription, price_id: str) -> None:
         """To another price when the period is over. A schedule that was begun and not finished is finished."""
+        schedules = self.client.v1.subscription_schedules
         with _our_errors():
-            schedule = found.schedule or self._schedule(found)
-            begins, ends = int(found.period_start.timestamp()), int(found.period_end.timestamp())
+            # No key of ours: a subscription has one schedule at a time, and the next must not get the answer of the last.
+            begun = schedules.retrieve(found.schedule) if found.schedule else schedules.create({"from_subscription": found.id})
+            begins = begun.current_phase.start_date if begun.current_phase else int(found.period_start.timestamp())
+            items = [{"price": found.price.id, "quantity": found.quantity}]
             phases = [
-                {"items": [{"price": found.price.id, "quantity": found.quantity}], "start_date": begins, "end_date": ends},
+                {"items": items, "start_date": begins, "end_date": int(found.period_end.timestamp())},
                 {"items": [{"price": price_id, "quantity": found.quantity}]},
             ]
             asked: Any = {"phases": phases, "end_behavior": "release"}
-            self.client.v1.subscription_schedules.update(schedule, asked)
+            schedules.update(begun.id, asked)
 
     def release(self, schedule_id: str) -> None:
         """What waited happens no more; the subscription stays as it is."""
@@ -248,10 +257,6 @@ class Stripe:
         """Where events are sent to."""
         with _our_errors():
             return [one.url for one in self.client.v1.webhook_endpoints.list({"limit": _PAGE}).auto_paging_iter()]
-
-    def _schedule(self, found: Subscription) -> str:
-        """No key of ours: a subscription has one schedule at a time, and the next one must not get the answer of the last."""
-        return self.client.v1.subscription_schedules.create({"from_subscription": found.id}).id
 
     def _invoices(self, wanted: dict[str, str]) -> list[Invoice]:
         asked: Any = {**wanted, "limit": _PAGE, "expand": ["data.payments"]}

@@ -127,8 +127,9 @@ def _owner(connection: Connection, found: Subscription) -> UUID | None:
         return known
     if not connection.scalar(select(exists().where(accounts.c.id == found.account_id))):
         return None
-    row = {"account_id": found.account_id, "stripe_id": found.customer}
-    connection.execute(insert(customers).values(row).on_conflict_do_nothing())
+    if found.ended_at is None:  # who had one that is over may be deleted at Stripe
+        row = {"account_id": found.account_id, "stripe_id": found.customer}
+        connection.execute(insert(customers).values(row).on_conflict_do_nothing())
     return found.account_id
 
 

@@ -11,12 +11,13 @@ from billing.stripe_objects import Event, links_of, time
 
 # Of the events that are taken; Stripe signs each try anew.
 TOLERANCE_SECONDS = 300
-# Everything that a subscription, a pack or a refund goes through; nothing else is asked for or kept.
+# Everything that a subscription, a pack or a refund goes through; nothing else is asked for or kept. Stripe lists 20 at once.
 TYPES = (
     "charge.refunded",
     "checkout.session.async_payment_failed",
     "checkout.session.async_payment_succeeded",
     "checkout.session.completed",
+    "customer.deleted",
     "customer.subscription.created",
     "customer.subscription.deleted",
     "customer.subscription.paused",
@@ -34,7 +35,7 @@ TYPES = (
     "subscription_schedule.updated",
 )
 
-Kind = Literal["subscription", "pack", "refund"]
+Kind = Literal["subscription", "pack", "refund", "customer"]
 
 
 class SignatureWrong(Exception):
@@ -51,7 +52,7 @@ class EventForeign(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What has to be fetched again: a subscription, a session in which a pack was bought, or a payment that was given back."""
+    """What has to be looked at again: a subscription, a session that sold a pack, a payment given back, a customer."""
 
     kind: Kind
     id: str
@@ -112,6 +113,8 @@ def subject_of(links: Mapping[str, Any]) -> Subject | None:
         if links.get("mode") == "payment":
             return _subject("pack", which)
         return _subject("subscription", links.get("subscription"))
+    if kind == "customer":
+        return _subject("customer", which)
     if kind in ("charge", "refund"):
         return _subject("refund", links.get("payment_intent"))
     return None

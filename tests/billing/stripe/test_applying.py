@@ -177,6 +177,16 @@ def test_a_customer_whom_we_lost_is_found_by_what_stands_on_the_subscription(mar
     assert market.subscription(account)["cancel_at_period_end"]
 
 
+def test_who_was_deleted_at_stripe_can_buy_again(market: Market) -> None:
+    account = market.subscribe("ada")
+    market.client.v1.subscriptions.cancel(market.subscription(account)["id"])
+    market.client.v1.customers.delete(str(market.client.v1.customers.list().data[0].id))
+    market.settle()
+    market.pay(buy_plan(market.shop, "ada", "premium", actor="test"))
+    market.settle()
+    assert sorted(row["status"] for row in market.subscriptions(account)) == ["active", "canceled"]
+
+
 def test_of_two_who_fetch_at_once_no_older_word_is_written_over_a_newer(market: Market) -> None:
     account = market.subscribe("ada")
     which = market.subscription(account)["id"]

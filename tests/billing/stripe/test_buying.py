@@ -4,7 +4,9 @@ import threading
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import DataError, IntegrityError
 
+from billing import packs
 from billing.checkout import CodeUnknown, NotForSale, PackWrong, SubscribedAlready, buy_pack, buy_plan, portal
 from billing.stripe import StripeUnavailable
 from billing.subscription_changes import (
@@ -228,8 +230,6 @@ def test_a_contract_is_billed_by_invoice_and_in_force_before_it_is_paid(market: 
     market.advance(days=15)
     row = market.subscription(account)
     assert (row["status"], row["past_due_since"]) == ("past_due", invoices(market.shop, "bank")[0].due_at)
-    with pytest.raises(ContractWrong):
-        begin_contract(market.shop, "bank", "enterprise", cents=0, currency="usd", days_until_due=1, actor="test")
 
 
 def test_what_was_paid_is_given_back_once_and_no_more_than_that(market: Market) -> None:
@@ -259,8 +259,25 @@ def test_a_pack_is_bought_once_however_often_it_is_told(market: Market) -> None:
     market.pay(buy_pack(market.shop, "ada", 1000, cents=5_00, currency="usd", **ONCE))
     market.settle()
     assert len(market.packs(account)) == 2
+
+
+@pytest.mark.parametrize(("fares", "cents"), [(0, 1), (-1, 1), (2**63, 1), (1, 0), (1, -5_00), (1, 2**31)])
+def test_no_purchase_is_negative_or_beyond_its_bounds(market: Market, fares: int, cents: int) -> None:
+    """CVE-2026-71479 of new-api: a quota that ran over became a negative charge, which is a gift to oneself."""
+    account = market.account("ada")
     with pytest.raises(PackWrong):
-        buy_pack(market.shop, "ada", 0, cents=5_00, currency="usd", **ONCE)
+        buy_pack(market.shop, "ada", fares, cents=cents, currency="usd", **ONCE)
+    bought: Any = {"fares": fares, "amount_cents": cents, "currency": "usd", "payment_intent": "pi_1", "at": market.shop.now()}
+    if fares != 1:
+        with market.record() as connection, pytest.raises((IntegrityError, DataError)):
+            packs.bought(connection, account, **bought)
+
+
+@pytest.mark.parametrize(("cents", "days"), [(0, 1), (-1, 1), (2**31, 1), (1, 0), (1, 366)])
+def test_no_contract_is_free_or_beyond_its_bounds(market: Market, cents: int, days: int) -> None:
+    market.account("bank")
+    with pytest.raises(ContractWrong):
+        begin_contract(market.shop, "bank", "enterprise", cents=cents, currency="usd", days_until_due=days, actor="test")
 
 
 def test_a_pack_goes_when_all_of_it_is_given_back_though_the_refund_is_told_of_first(market: Market) -> None:
