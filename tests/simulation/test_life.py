@@ -10,6 +10,7 @@ from billing import purchases
 from billing.database import open_engine
 from billing.seed import seed as seed_plans
 from billing.shop import Shop
+from billing.subscriptions import Fetched, fetch
 from tests.simulation import life_run
 from tests.simulation.life_run import live
 
@@ -36,9 +37,10 @@ def no_refund(shop: Shop, payment_intent: str, done: Callable[[Connection], None
         done(connection)
 
 
-def no_fetch(shop: Shop, subscription_id: str, *, also: Callable[[Connection], None] = lambda _: None) -> None:
+def unwritten(shop: Shop, subscription_id: str, *, also: Callable[[Connection], None] = lambda _: None) -> Fetched:
     with shop.engine.begin() as connection:
         also(connection)
+    return fetch(shop, subscription_id)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def no_fetch(shop: Shop, subscription_id: str, *, also: Callable[[Connection], N
     [
         (life_run, "end_doubles", lambda shop: 0, "has 2 subscriptions"),
         (purchases, "_refund", no_refund, "packs"),
-        (purchases, "refresh", no_fetch, "is not in the record"),
+        (purchases, "refresh", unwritten, "is not in the record"),
         (life_run, "sweep", lambda shop, since: None, "Stripe says"),
     ],
 )
