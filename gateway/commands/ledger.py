@@ -14,12 +14,15 @@ from billing.database import conninfo
 from billing.proofs import Kept, Proof, keep, latest
 from gateway.commands.record import WAY_OUT, refusals, say
 from gateway.commands.show import Json, show_json, show_table
+from gateway.commands.totals import recent, totals
 from gateway.reconciliation import prove
 from gateway.settings import Settings
 from gateway.worker import redis_client
 from gateway.worker_metrics import STATUS_KEY
 
 app = typer.Typer(no_args_is_help=True, help="The ledger and its worker.")
+app.command()(totals)
+app.command()(recent)
 
 
 @app.command("reconcile")

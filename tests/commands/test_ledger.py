@@ -72,3 +72,18 @@ def test_without_valkey_the_rows_are_added_up_and_it_says_what_was_not_proved(ru
     told = run("ledger reconcile", code=1)
     assert "Valkey can't be reached" in told.stdout
     assert "4 rows of 2 days" in told.stderr
+
+
+def test_totals_and_an_accounts_latest_calls_are_shown(run: Run, acme: str) -> None:
+    shown = run("ledger totals").stdout
+    assert "Accounts" in shown
+    assert "acme" in shown
+    totals = orjson.loads(run("ledger totals --days 1 --json").stdout)
+    assert [(day["accounts"], day["fares"], day["posted"], day["voided"]) for day in totals["days"]] == [(1, 6, 2, 1)]
+    assert [(one["account_id"], one["plan_code"], one["calls"]) for one in totals["accounts"]] == [(acme, "free", 3)]
+    assert totals["revenue"] == []
+    calls = orjson.loads(run("ledger recent acme --json").stdout)
+    assert [call["billed"] for call in calls].count(0) == 1
+    assert [call["at"] for call in calls] == sorted((call["at"] for call in calls), reverse=True)
+    assert len(orjson.loads(run("ledger recent acme --limit 2 --json").stdout)) == 2
+    assert "left_before_output" in run("ledger recent acme").stdout
