@@ -72,7 +72,7 @@ def test_a_name_with_wildcards_or_sql_is_a_name(engine: Engine, issued: Issued, 
 
 
 def test_neither_lists_nor_tables_hold_a_secret(engine: Engine, issued: Issued) -> None:
-    """CVE-2026-64859 of new-api: a list of users had root's token in it. GHSA-69x8-hrgq-fjj8 of LiteLLM: a hash was a password."""
+    """CVE-2026-64859 of new-api: a list of users had root's token in it. GHSA-69x8-hrgq-fjj8 of LiteLLM: a hash signed in."""
     password = "correct horse battery"
     with engine.begin() as connection:
         create_user(connection, email="root@acme.test", password=password, role="admin", actor="test")

@@ -1,6 +1,6 @@
 """Events that come twice, late, in any order, not at all, or about what can't be fetched: the record ends as Stripe has it."""
 
-import threading
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -11,7 +11,7 @@ from billing import inbox
 from billing.checkout import buy_pack, buy_plan
 from billing.inbox import BACKOFF_SECONDS, EventUnknown
 from billing.purchases import Swept, apply_due, sweep
-from billing.stripe_objects import Event
+from billing.stripe_objects import Event, Subscription
 from billing.subscription_changes import cancel
 from billing.subscriptions import refresh
 from billing.tables import customers
@@ -190,13 +190,23 @@ def test_who_was_deleted_at_stripe_can_buy_again(market: Market) -> None:
 def test_of_two_who_fetch_at_once_no_older_word_is_written_over_a_newer(market: Market) -> None:
     account = market.subscribe("ada")
     which = market.subscription(account)["id"]
-    threads = [threading.Thread(target=refresh, args=(market.shop, which)) for _ in range(4)]
-    for place, thread in enumerate(threads):
-        market.client.v1.subscriptions.update(which, {"cancel_at_period_end": place % 2 == 0})
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert market.subscription(account)["cancel_at_period_end"] is False
+    asked = []
+
+    class Overtaken:
+        """Between Stripe's answer and its writing, it changes there, and somebody else fetches and writes that."""
+
+        def subscription(self, subscription_id: str) -> Subscription:
+            answer = market.shop.stripe.subscription(subscription_id)
+            asked.append(answer)
+            if len(asked) == 1:
+                market.client.v1.subscriptions.update(which, {"cancel_at_period_end": True})
+                refresh(market.shop, which)
+            return answer
+
+    slow: Any = Overtaken()
+    refresh(replace(market.shop, stripe=slow), which)
+    assert [answer.cancel_at_period_end for answer in asked] == [False, True]
+    assert market.subscription(account)["cancel_at_period_end"] is True
 
 
 def test_old_events_are_let_go_once_they_are_applied(market: Market) -> None:
