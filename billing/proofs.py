@@ -1,7 +1,7 @@
 """Proofs that the record adds up: what was compared, what was found, in words, and the latest ones as they are kept."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from typing import Any, Literal
 
@@ -50,6 +50,9 @@ class Proof:
     rows: int
     counters: int
     findings: Sequence[Finding]
+
+    def and_found(self, more: Sequence[Finding]) -> "Proof":
+        return replace(self, findings=[*self.findings, *more])
 
     @property
     def left(self) -> int:

@@ -1,4 +1,4 @@
-"""The worker's nightly proof that the record adds up: once an installation, kept, logged, and told to the gateways' metrics."""
+"""The worker's nightly proof that everything adds up: once an installation, kept, logged, and told to the gateways' metrics."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +11,8 @@ from billing.proofs import Proof, begin_alone, end_alone, is_proved, keep, lates
 from gateway.clock import Clock
 from gateway.log import Log
 from gateway.reconciliation import prove
+from gateway.settings import Settings
+from gateway.stripe_proof import compare_with_stripe
 from gateway.worker_metrics import PROOF_KEY
 
 # UTC: the day before is over, its calls have ended, and most of the world is asleep.
@@ -28,8 +30,8 @@ Session = psycopg.AsyncConnection[TupleRow]
 class Nightly:
     """One per worker; of several, one proves."""
 
-    def __init__(self, valkey: Redis, clock: Clock, log: Log, *, shards: int) -> None:
-        self._valkey, self._clock, self._log, self._shards = valkey, clock, log, shards
+    def __init__(self, settings: Settings, valkey: Redis, clock: Clock, log: Log) -> None:
+        self._settings, self._valkey, self._clock, self._log = settings, valkey, clock, log
 
     async def turn(self, connection: Session) -> int:
         """Proves when it is time. Raises psycopg's and Valkey's errors."""
@@ -46,7 +48,8 @@ class Nightly:
         if await is_proved(connection, now.date()):  # the other worker has just done it
             return
         await connection.execute("SELECT set_config('statement_timeout', %s, false)", (STATEMENT_TIMEOUT,))
-        proof = await prove(connection, self._valkey, now, shards=self._shards)
+        proof = await prove(connection, self._valkey, now, shards=self._settings.shards)
+        proof = proof.and_found(await compare_with_stripe(self._settings, now))
         await keep(connection, proof, now.date())
         self._note(proof)
 

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -46,7 +46,7 @@ class StripeEvents:
         cursor = await connection.execute(query, (self._now(),))
         if await cursor.fetchone() is None and not self._is_time_for_doubles():
             return 0
-        return await _apart(self._apply)
+        return await apart(self._apply)
 
     async def sweep(self, connection: Session) -> int:
         """Once a day, and as long as the last one is not known."""
@@ -55,7 +55,7 @@ class StripeEvents:
         if last is not None and now_ms - int(last) < DAY_MS:
             return 0
         since = None if last is None else datetime.fromtimestamp(int(last) / 1000, UTC)
-        found = await _apart(lambda: self._sweep(since))
+        found = await apart(lambda: self._sweep(since))
         if found is not None:
             await self._valkey.set(SWEPT_KEY, now_ms)
             self._log.info("stripe_swept", events=found.events, subscriptions=found.subscriptions)
@@ -96,27 +96,30 @@ class StripeEvents:
         self._doubles_at = 0.0
         return found
 
-    @contextmanager
-    def _shop(self) -> Iterator[Shop]:
-        """Raises: psycopg.OperationalError, as the worker's other loops know it."""
-        settings = self._settings
-        assert settings.stripe_key is not None
-        engine = open_engine(settings.database_url.get_secret_value())
-        try:
-            with open_stripe(settings.stripe_key.get_secret_value(), address=settings.stripe_api_base) as stripe:
-                yield Shop(stripe, engine, settings.pages_url, self._now)
-        except OperationalError as outage:
-            if isinstance(outage.orig, psycopg.OperationalError):
-                raise outage.orig from outage
-            raise
-        finally:
-            engine.dispose()
+    def _shop(self) -> AbstractContextManager[Shop]:
+        return opened_shop(self._settings, self._now)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
 
 
-async def _apart(work: Callable[[], _Found]) -> _Found:
+@contextmanager
+def opened_shop(settings: Settings, now: Callable[[], datetime]) -> Iterator[Shop]:
+    """Raises: psycopg.OperationalError, as the worker's other loops know it."""
+    assert settings.stripe_key is not None
+    engine = open_engine(settings.database_url.get_secret_value())
+    try:
+        with open_stripe(settings.stripe_key.get_secret_value(), address=settings.stripe_api_base) as stripe:
+            yield Shop(stripe, engine, settings.pages_url, now)
+    except OperationalError as outage:
+        if isinstance(outage.orig, psycopg.OperationalError):
+            raise outage.orig from outage
+        raise
+    finally:
+        engine.dispose()
+
+
+async def apart(work: Callable[[], _Found]) -> _Found:
     """In a thread that does not keep the process from ending. Raises what the work raises."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_Found] = loop.create_future()

@@ -83,7 +83,7 @@ class Worker:
         self._settings, self._valkey, self._clock, self._log = settings, valkey, clock, log
         self._conninfo = conninfo(settings.database_url.get_secret_value())
         self.drain = StreamDrain(valkey, clock, shards=settings.shards, retention_days=settings.retention_days)
-        self._nightly = nightly.Nightly(valkey, clock, log, shards=settings.shards)
+        self._nightly = nightly.Nightly(settings, valkey, clock, log)
 
     async def work_until(self, stop: asyncio.Event) -> None:
         """Raises what no loop was made to outlive: then all of them stop, and a supervisor can start the worker anew."""

@@ -17,6 +17,7 @@ from gateway.commands.show import Json, show_json, show_table
 from gateway.commands.totals import recent, totals
 from gateway.reconciliation import prove
 from gateway.settings import Settings
+from gateway.stripe_proof import compare_with_stripe
 from gateway.worker import redis_client
 from gateway.worker_metrics import STATUS_KEY
 
@@ -86,6 +87,7 @@ async def _prove(settings: Settings, day: datetime | None, *, is_repairing: bool
         of = None if day is None else day.date()
         proof = await prove(connection, valkey, now, shards=settings.shards, day=of, is_repairing=is_repairing)
         if day is None:
+            proof = proof.and_found(await compare_with_stripe(settings, now))
             await keep(connection, proof)
         return proof
 

@@ -9,15 +9,16 @@ import orjson
 import psycopg
 import pytest
 from psycopg.rows import TupleRow
+from pydantic import SecretStr
 from redis.asyncio import Redis
 
 from billing.days import DAY_MS
 from billing.partitions import make_partitions
 from billing.proofs import latest
 from gateway.clock import Clock
-from gateway.limits.shard import SHARDS
 from gateway.log import Log
 from gateway.nightly import HOUR, Nightly
+from gateway.settings import Settings
 from gateway.valkey import Valkey
 from gateway.worker_metrics import PROOF_KEY, worker_page
 
@@ -44,7 +45,9 @@ def clock_at(hour: int, minute: int = 0) -> Clock:
 
 
 def nightly(valkey: Redis, clock: Clock, log: Log | None = None) -> Nightly:
-    return Nightly(valkey, clock, log or Log("error"), shards=SHARDS)
+    """Of an installation that sells nothing."""
+    settings = Settings(database_url=SecretStr("unused"), redis_url=SecretStr("unused"), key_pepper=SecretStr("p" * 32))
+    return Nightly(settings, valkey, clock, log or Log("error"))
 
 
 async def nights(connection: Connection) -> int:
