@@ -51,11 +51,14 @@ def status(as_json: Json = False) -> None:
     settings = Settings.load()
     with refusals():
         facts = asyncio.run(_status(settings))
-        proved = asyncio.run(_latest(settings))
+    proved, is_known = asyncio.run(_latest(settings))
     if as_json and facts:
         show_json(facts | {"reconciled": proved})
     elif facts:
-        show_table(("What", "Value"), [*(_readable(name, value) for name, value in facts.items()), ("reconciled", _said(proved))])
+        show_table(
+            ("What", "Value"),
+            [*(_readable(name, value) for name, value in facts.items()), ("reconciled", _said(proved, is_known=is_known))],
+        )
     if proved is not None and proved.findings and not as_json:
         show_table(("What", "Account", "Day", "Found"), [_row(one) for one in proved.findings])
     if not facts:
@@ -70,9 +73,9 @@ def _readable(name: str, value: str | int) -> tuple[str, object]:
     return name.replace("_", " "), value
 
 
-def _said(proved: Kept | None) -> str:
+def _said(proved: Kept | None, *, is_known: bool) -> str:
     if proved is None:
-        return "never"
+        return "never" if is_known else "PostgreSQL can't be asked"
     left = proved.differences - proved.repaired
     return f"{proved.began_at:%Y-%m-%d %H:%M} UTC, {_count(left, 'difference')} in {_count(proved.rows, 'row')}"
 
@@ -103,10 +106,14 @@ async def _status(settings: Settings) -> dict[str, str | int]:
     return {name: int(value) if value.isdecimal() else value for name, value in plain.items()}
 
 
-async def _latest(settings: Settings) -> Kept | None:
+async def _latest(settings: Settings) -> tuple[Kept | None, bool]:
+    """And whether that could be asked: without PostgreSQL the rest matters all the more."""
     url = conninfo(settings.database_url.get_secret_value())
-    async with await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=5) as connection:
-        return await latest(connection)
+    try:
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True, connect_timeout=5) as connection:
+            return await latest(connection), True
+    except (psycopg.OperationalError, psycopg.errors.UndefinedTable):
+        return None, False
 
 
 def _tell(proof: Proof) -> None:

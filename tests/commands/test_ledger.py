@@ -67,6 +67,15 @@ def test_status_shows_what_the_last_proof_of_all_days_found(run: Run, valkey_url
     assert "0 differences in 4 rows" in run("ledger status").stdout
 
 
+def test_status_shows_what_waits_without_postgresql_too(run: Run, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with redis.Redis.from_url(valkey_url) as valkey:
+        valkey.hset(STATUS_KEY, mapping={"worker": "w1", "oldest_waiting_ms": 90_000})
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    shown = run("ledger status").stdout
+    assert "90,000" in shown
+    assert "PostgreSQL can't be asked" in shown
+
+
 def test_without_valkey_the_rows_are_added_up_and_it_says_what_was_not_proved(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1")
     told = run("ledger reconcile", code=1)
