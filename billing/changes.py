@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, insert, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from billing.tables import accounts, audit_entries, staged_jobs
+
+# Told after each commit that staged a job; a listener looks for itself as well.
+STAGED = "staged_jobs"
 
 
 class AccountUnknown(Exception):
@@ -24,6 +27,7 @@ def account_changed(connection: Connection, account_id: UUID, action: str, *, ac
         raise AccountUnknown(f"There is no account {account_id}. `faregate accounts list` shows them.")
     job = {"kind": "bump", "payload": {"account": str(account_id), "version": version}}
     connection.execute(insert(staged_jobs).values(job))
+    connection.execute(select(func.pg_notify(STAGED, "")))
     audit(connection, action, actor=actor, account_id=account_id, subject=str(account_id), details=details)
     return version
 

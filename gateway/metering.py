@@ -66,6 +66,12 @@ class StreamDrain:
             self._positions = None  # whether the commit happened is known to PostgreSQL alone
             raise
 
+    async def news(self, seconds: float) -> None:
+        """Waits until a shard has an entry after its position, `seconds` at most."""
+        known = self._positions or {}
+        streams = {shard.events: _entry(known.get(shard.number)) for shard in self._shards}
+        await self._valkey.xread(streams, count=1, block=round(seconds * 1000))
+
     async def trim(self) -> None:
         """Let go of what has been committed for a minute; by id, never by length."""
         due = time.monotonic() - self._kept_seconds

@@ -13,6 +13,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from billing.changes import STAGED
 from billing.database import conninfo
 from billing.ledger import PositionMoved
 from billing.partitions import drop_partitions_before, make_partitions
@@ -28,7 +29,10 @@ from gateway.settings import Settings
 from gateway.valkey import Valkey
 from gateway.worker_metrics import STATUS_KEY
 
-IDLE_SECONDS = 0.1
+# What comes within this time is recorded in one commit.
+GATHER_SECONDS = 0.1
+# With no news for so long a loop looks for itself: news can get lost, with a connection or a server.
+LOOK_SECONDS = 0.5
 HOUSEKEEPING_SECONDS = 600.0
 STATUS_SECONDS = 1.0
 STATUS_LIFE_SECONDS = 60
@@ -40,6 +44,7 @@ STATEMENT_TIMEOUT_MS = 60_000
 _OUTAGES = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError, RedisError, OSError)
 
 Session = psycopg.AsyncConnection[TupleRow]
+News = Callable[[Session], Awaitable[None]]
 
 
 def run(settings: Settings) -> None:
@@ -88,8 +93,8 @@ class Worker:
     async def work_until(self, stop: asyncio.Event) -> None:
         """Raises what no loop was made to outlive: then all of them stop, and a supervisor can start the worker anew."""
         loops = [
-            asyncio.create_task(self._keep("drain", self._drain, IDLE_SECONDS, stop)),
-            asyncio.create_task(self._keep("bumps", self._push, IDLE_SECONDS, stop)),
+            asyncio.create_task(self._keep("drain", self._drain, GATHER_SECONDS, stop, news=self._events)),
+            asyncio.create_task(self._keep("bumps", self._push, 0.0, stop, news=self._jobs)),
             asyncio.create_task(self._keep("partitions", self._keep_partitions, HOUSEKEEPING_SECONDS, stop)),
             asyncio.create_task(self._keep("nightly", self._nightly.turn, nightly.LOOK_SECONDS, stop)),
             asyncio.create_task(self._keep_publishing(stop)),
@@ -105,20 +110,23 @@ class Worker:
             if isinstance(ended, Exception):
                 raise ended
 
-    async def _keep(self, name: str, turn: Callable[[Session], Awaitable[int]], idle: float, stop: asyncio.Event) -> None:
-        """`turn` again and again, at once while it finds work; after SIGTERM until it finds none or can't."""
+    async def _keep(
+        self, name: str, turn: Callable[[Session], Awaitable[int]], idle: float, stop: asyncio.Event, *, news: News | None = None
+    ) -> None:
+        """`turn` again and again, at once while it finds work, else after `idle` seconds and `news`; after SIGTERM until it finds
+        none or can't."""
         failures = 0
         while not (stop.is_set() and failures):
             try:
                 async with await self._connect() as connection:
-                    while await turn(connection) or not await _is_set_within(stop, idle):
+                    while await turn(connection) or not await _rested(stop, idle, connection, news):
                         failures = 0
                     while await turn(connection):  # what came since
                         pass
                     return
             except PositionMoved:
                 self._log.info("another_worker", loop=name)
-                await _is_set_within(stop, IDLE_SECONDS)
+                await _is_set_within(stop, GATHER_SECONDS)
             except _OUTAGES as outage:
                 self._log.warning("worker_waits", loop=name, why=type(outage).__name__, says=str(outage)[:200])
                 await _is_set_within(stop, BACKOFF_SECONDS[min(failures, len(BACKOFF_SECONDS) - 1)])
@@ -159,6 +167,14 @@ class Worker:
             prepare_threshold=None,
             options=f"-c statement_timeout={STATEMENT_TIMEOUT_MS}",
         )
+
+    async def _events(self, _: Session) -> None:
+        await self.drain.news(LOOK_SECONDS)
+
+    async def _jobs(self, connection: Session) -> None:
+        await connection.execute(f"LISTEN {STAGED}")
+        async for _ in connection.notifies(timeout=LOOK_SECONDS, stop_after=1):
+            return
 
     async def _drain(self, connection: Session) -> int:
         committed = await self.drain.step(connection)
@@ -201,6 +217,19 @@ class Worker:
         seconds, microseconds = await self._valkey.time()
         round_trip_ms = round((asyncio.get_running_loop().time() - before) * 1000)
         self._clock.synchronise(int(seconds) * 1000 + int(microseconds) // 1000, round_trip_ms)
+
+
+async def _rested(stop: asyncio.Event, idle: float, connection: Session, news: News | None) -> bool:
+    """Whether `stop` was set before `idle` seconds were over and the news came. Raises what the news raise."""
+    if await _is_set_within(stop, idle) or news is None:
+        return stop.is_set()
+    told, stopped = asyncio.ensure_future(news(connection)), asyncio.ensure_future(stop.wait())
+    await asyncio.wait((told, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    told.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await told
+    return stop.is_set()
 
 
 async def _is_set_within(stop: asyncio.Event, seconds: float) -> bool:
