@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from tests.benchmarks.targets import GOVERNED, MODEL, NGINX, ROOT, Target, nginx_program, pinned, standing
+from tests.benchmarks.processes import ROOT, Target, pinned
+from tests.benchmarks.targets import GOVERNED, MODEL, NGINX, nginx_program, standing
 
 WARM_UP_SECONDS = 0.7
 

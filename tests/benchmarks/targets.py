@@ -1,42 +1,22 @@
-"""What is measured, each as processes pinned to one core: nginx, the bare pass-through and the governed gateway."""
+"""What is measured, pinned to one core each: nginx, a Rust router, the bare pass-through and the governed gateway."""
 
 import os
 import shutil
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from http.client import HTTPConnection
-from pathlib import Path
-
-import psutil
 
 from gateway.local.ports import free_port
+from tests.benchmarks.peers import smg, smg_program
+from tests.benchmarks.processes import Target, pinned, program, wait_for_port
 from tests.support.gateway import town
 from tests.support.services import running_postgres, running_valkey, scratch
 
-ROOT = Path(__file__).resolve().parents[2]
 MODEL = "smollm2-135m-instruct"
 GOVERNED = "gateway, governed"
 PASSED = "bare pass-through"
 NGINX = "nginx proxy"
 _NGINX_PLACES = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"))
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    name: str
-    port: int
-    pid: int
-    token: str = "none"
-
-    def cpu_seconds(self) -> float:
-        """Of the whole process tree, since it began."""
-        root = psutil.Process(self.pid)
-        times = [process.cpu_times() for process in (root, *root.children(recursive=True))]
-        return float(sum(spent.user + spent.system for spent in times))
 
 
 @contextmanager
@@ -46,10 +26,12 @@ def standing(core: int, others: set[int]) -> Iterator[list[Target]]:
         stack.enter_context(pinned(others))
         engine_port = free_port()
         stack.enter_context(program(["tests.benchmarks.engine", "--port", str(engine_port)]))
-        _wait_for_port(engine_port)
+        wait_for_port(engine_port)
         targets = []
         if proxy := nginx_program():
             targets.append(stack.enter_context(nginx(proxy, engine_port, core)))
+        if router := smg_program():
+            targets.append(stack.enter_context(smg(router, engine_port, core)))
         targets.append(stack.enter_context(_pass_through(engine_port, core)))
         targets.append(stack.enter_context(_governed(engine_port, core)))
         yield targets
@@ -57,28 +39,6 @@ def standing(core: int, others: set[int]) -> Iterator[list[Target]]:
 
 def nginx_program() -> str | None:
     return shutil.which("nginx", path=_NGINX_PLACES)
-
-
-@contextmanager
-def pinned(cores: set[int]) -> Iterator[None]:
-    """This process, and what it starts meanwhile, runs on these cores."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-@contextmanager
-def program(arguments: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """One of this package's own programs."""
-    process = subprocess.Popen([sys.executable, "-m", *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
 
 
 @contextmanager
@@ -92,7 +52,7 @@ def nginx(program_path: str, engine_port: int, core: int) -> Iterator[Target]:
             stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         try:
-            _wait_for_port(port)
+            wait_for_port(port)
             yield Target(NGINX, port, process.pid)
         finally:
             process.terminate()
@@ -105,7 +65,7 @@ def _pass_through(engine_port: int, core: int) -> Iterator[Target]:
     with pinned({core}):
         running = program(["tests.benchmarks.passthrough", "--port", str(port), "--engine", f"http://127.0.0.1:{engine_port}"])
         with running as process:
-            _wait_for_port(port)
+            wait_for_port(port)
             yield Target(PASSED, port, process.pid)
 
 
@@ -124,22 +84,6 @@ def _governed(engine_port: int, core: int) -> Iterator[Target]:
         with pinned({core}):
             gateway = built.gateway()
         yield Target(GOVERNED, gateway.port, gateway.process.pid, customer.token)
-
-
-def _wait_for_port(port: int) -> None:
-    deadline = time.monotonic() + 20
-    while True:
-        connection = HTTPConnection("127.0.0.1", port, timeout=1)
-        try:
-            connection.connect()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return
-        finally:
-            connection.close()
 
 
 _NGINX = """\

@@ -1,10 +1,8 @@
 """A whole run, as it is kept in JSON and read again for the page and the pictures."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -38,9 +36,8 @@ class Findings:
 
     def save(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        path.write_bytes(TypeAdapter(Findings).dump_json(self, indent=1) + b"\n")
 
     @classmethod
     def load(cls, path: Path) -> "Findings":
-        kept: dict[str, Any] = json.loads(path.read_text())
-        return TypeAdapter(cls).validate_python(kept)
+        return TypeAdapter(cls).validate_json(path.read_bytes())

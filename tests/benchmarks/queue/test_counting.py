@@ -136,5 +136,14 @@ def test_what_was_kept_of_a_run_makes_the_same_page(tmp_path: Path) -> None:
     assert {picture.name for picture in tmp_path.glob("*.png")} == {"queue-ttft.png", "queue-load.png"}
 
 
+def test_a_run_with_refusals_is_kept(tmp_path: Path) -> None:
+    """It was lost after 25 minutes: why calls were not served could not be written down."""
+    seen = figures(Played([whole("pro", 0.1), *2 * [Answer("free", 0.0, status=503, seconds=0.1)]], seconds=9.0), TARGETS_MS)
+    found = Findings("", "", {}, Setting(1, 60.0, 120.0, 16, 64, TARGETS_MS), {}, {}, {}, {"ours-0": seen}, {})
+    found.save(tmp_path / "run.json")
+    [(reason, count)] = Findings.load(tmp_path / "run.json").compared["ours-0"].reasons.items()
+    assert (reason.startswith("refused: 503"), count) == (True, 2)
+
+
 def whole(class_: str, ttft: float) -> Answer:
     return Answer(class_, 0.0, status=200, ttft=ttft, seconds=ttft + 1, tokens=64, is_whole=True)
