@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
@@ -69,7 +70,7 @@ class StreamDrain:
     async def news(self, seconds: float) -> None:
         """Waits until a shard has an entry after its position, `seconds` at most."""
         known = self._positions or {}
-        streams = {shard.events: _entry(known.get(shard.number)) for shard in self._shards}
+        streams: dict[Any, Any] = {shard.events: _entry(known.get(shard.number)) for shard in self._shards}
         await self._valkey.xread(streams, count=1, block=round(seconds * 1000))
 
     async def trim(self) -> None:
