@@ -23,7 +23,7 @@ class AccountWrong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`version` counts changes of the account, its plan and its keys."""
+    """`version` counts changes of the account, its plan and its keys; `pack_fares_per_month` is its own cap (None: none)."""
 
     id: UUID
     name: str
@@ -33,6 +33,7 @@ class Account:
     plan_version: int
     version: int
     created_at: datetime
+    pack_fares_per_month: int | None = None
 
 
 def create_account(connection: Connection, *, name: str, email: str, plan_code: str, actor: str) -> Account:

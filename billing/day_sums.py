@@ -1,6 +1,6 @@
 """What the ledger has of some accounts' days: read in one transaction, so that all of it is of one moment."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
@@ -12,20 +12,33 @@ from billing.days import date_of, day_number
 from billing.ledger import Position
 
 _SUMS = """
-SELECT account_id::text, key_id::text, day, sum(fares)::bigint, sum(hangups)::bigint FROM usage_daily
+SELECT account_id::text, key_id::text, day, sum(fares)::bigint, sum(pack_fares)::bigint, sum(hangups)::bigint FROM usage_daily
  WHERE account_id = ANY(%s) AND day = ANY(%s) GROUP BY account_id, key_id, day
+"""
+_PACKS = """
+SELECT account_id::text, sum(pack_fares)::bigint FROM usage_daily WHERE account_id = ANY(%s) AND pack_fares > 0 GROUP BY 1
 """
 
 
 @dataclass(frozen=True, slots=True)
 class DaySum:
-    """Of an account, a key and a day (since 1970-01-01): fares posted, and hang-ups before output, billed or not."""
+    """Of an account, a key and a day (since 1970-01-01): fares posted, of the quota and of packs, and hang-ups before output,
+    billed or not."""
 
     account: str
     key: str
     day: int
     fares: int
+    pack_fares: int
     hangups: int
+
+
+@dataclass(frozen=True, slots=True)
+class DaySums:
+    """`packs` are the accounts' fares of packs, of all days."""
+
+    days: Sequence[DaySum]
+    packs: Mapping[str, int]
 
 
 @asynccontextmanager
@@ -43,12 +56,12 @@ async def position_of(connection: AsyncConnection[TupleRow], shard: int) -> Posi
     return None if row is None else Position(*row)
 
 
-async def day_sums(connection: AsyncConnection[TupleRow], accounts: Iterable[str], days: Sequence[int]) -> list[DaySum]:
-    asked = ([UUID(account) for account in accounts], [date_of(day) for day in days])
-    cursor = await connection.execute(_SUMS, asked)
-    return [
-        DaySum(account, key, day_number(day), fares, hangups) for account, key, day, fares, hangups in await cursor.fetchall()
-    ]
+async def day_sums(connection: AsyncConnection[TupleRow], accounts: Iterable[str], days: Sequence[int]) -> DaySums:
+    ids = [UUID(account) for account in accounts]
+    cursor = await connection.execute(_SUMS, (ids, [date_of(day) for day in days]))
+    sums = [DaySum(account, key, day_number(day), *counts) for account, key, day, *counts in await cursor.fetchall()]
+    cursor = await connection.execute(_PACKS, (ids,))
+    return DaySums(sums, dict(await cursor.fetchall()))
 
 
 async def keys_of(connection: AsyncConnection[TupleRow], accounts: Iterable[str]) -> dict[str, str]:

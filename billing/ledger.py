@@ -34,12 +34,14 @@ _COLUMNS = (
     ("tokens_estimated", "bool", "e.tokens_estimated"),
     ("replica", "text", "e.replica"),
     ("gateway", "text", "e.gateway"),
+    ("from_pack", "bool", "e.from_pack"),
 )
 _NAMES = ", ".join(name for name, _, _ in _COLUMNS)
 
 # What `requests` adds up to, by account, day, key and model; `reconcile` uses the same words.
 ROLLUP = """
-       coalesce(sum(fare) FILTER (WHERE verdict = 'posted'), 0)::bigint AS fares,
+       coalesce(sum(fare) FILTER (WHERE verdict = 'posted' AND NOT from_pack), 0)::bigint AS fares,
+       coalesce(sum(fare) FILTER (WHERE verdict = 'posted' AND from_pack), 0)::bigint AS pack_fares,
        count(*) FILTER (WHERE verdict = 'posted') AS posted,
        count(*) FILTER (WHERE verdict = 'voided') AS voided,
        count(*) FILTER (WHERE verdict = 'expired') AS expired,
@@ -48,7 +50,7 @@ ROLLUP = """
        coalesce(sum(cached_tokens), 0)::bigint AS cached_tokens,
        coalesce(sum(completion_tokens), 0)::bigint AS completion_tokens
 """
-SUMS = ("fares", "posted", "voided", "expired", "hangups", "prompt_tokens", "cached_tokens", "completion_tokens")
+SUMS = ("fares", "pack_fares", "posted", "voided", "expired", "hangups", "prompt_tokens", "cached_tokens", "completion_tokens")
 
 _RECORD = f"""
 WITH fresh AS (
@@ -56,7 +58,7 @@ WITH fresh AS (
   SELECT {", ".join(stored for _, _, stored in _COLUMNS)}
     FROM unnest({", ".join(f"%s::{kind}[]" for _, kind, _ in _COLUMNS)}) AS e ({_NAMES})
   ON CONFLICT (day, id) DO NOTHING
-  RETURNING account_id, day, key_id, model, fare, verdict, reason, prompt_tokens, cached_tokens, completion_tokens, at
+  RETURNING account_id, day, key_id, model, fare, from_pack, verdict, reason, prompt_tokens, cached_tokens, completion_tokens, at
 ), used AS (
   UPDATE keys k SET last_used_at = f.at FROM (SELECT key_id, max(at) AS at FROM fresh GROUP BY key_id) f
    WHERE k.id = f.key_id AND (k.last_used_at IS NULL OR k.last_used_at < f.at - interval '1 minute')

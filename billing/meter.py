@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from billing.days import DAY_MS
+from billing.days import day_of_id
 from billing.fare import FARE_MAX
 
 _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
@@ -47,6 +47,7 @@ class LedgerRow(NamedTuple):
     tokens_estimated: bool
     replica: str | None
     gateway: str
+    from_pack: bool
 
 
 class _Usage(BaseModel):
@@ -73,6 +74,7 @@ class _Usage(BaseModel):
     tokens_estimated: bool = False
     replica: Name | None = None
     gateway: Name
+    from_pack: bool = False
 
 
 def parse(fields: Mapping[bytes, bytes], days: range) -> LedgerRow:
@@ -88,8 +90,8 @@ def parse(fields: Mapping[bytes, bytes], days: range) -> LedgerRow:
         raise EventMalformed("; ".join(_explain(problem) for problem in error.errors(include_url=False))[:500]) from None
     if usage.id != _text(fields, b"id"):
         raise EventMalformed("the entry and its event have different ids")
-    if usage.day != _day_of(usage.id):
-        raise EventMalformed(f"day is {usage.day}, but the id is of day {_day_of(usage.id)}")
+    if usage.day != day_of_id(usage.id):
+        raise EventMalformed(f"day is {usage.day}, but the id is of day {day_of_id(usage.id)}")
     if usage.day not in days:
         raise EventMalformed(f"day {usage.day} is not open: it is too old, or has not come yet")
     return _row(usage, verdict, reason)
@@ -118,12 +120,8 @@ def _row(usage: _Usage, verdict: str, reason: str) -> LedgerRow:
         tokens_estimated=usage.tokens_estimated,
         replica=usage.replica,
         gateway=usage.gateway,
+        from_pack=usage.from_pack,
     )
-
-
-def _day_of(request_id: str) -> int:
-    """The first 48 bits of a UUIDv7 are milliseconds (RFC 9562); the key (day, id) is unique only if the id decides the day."""
-    return int(request_id[:8] + request_id[9:13], 16) // DAY_MS
 
 
 def _text(fields: Mapping[bytes, bytes], name: bytes) -> str:

@@ -41,7 +41,7 @@ _WRONG = {
     "plans_shares_are_percents": PlanWrong("The floor is 0 to 50 percent of a pool, the share 1 to 100."),
     "plans_queue_bounds": PlanWrong("Reserved slots and the queue's depth are 0 or more, a wait is 0 to 3,600 seconds."),
     "plans_ttft_target_positive": PlanWrong("A target for the first token is 1 ms or more."),
-    "plans_beyond_quota_known": PlanWrong("Beyond the quota a plan says refuse or slow."),
+    "plans_beyond_quota_known": PlanWrong("Beyond the quota a plan says refuse, slow or pack."),
 }
 
 

@@ -6,8 +6,9 @@ from typing import Any, Literal, get_args
 
 ServiceClass = Literal["enterprise", "premium", "pro", "free", "batch"]
 Tier = Literal["free", "pro", "premium", "enterprise"]
-# What becomes of a call over the day's quota: a 429, or a place in the batch class at no fare (docs/capacity.md).
-BeyondQuota = Literal["refuse", "slow"]
+# What becomes of a call over the day's quota: a 429, a place in the batch class at no fare (docs/capacity.md), or fares of a pack
+# that was bought (docs/packs.md).
+BeyondQuota = Literal["refuse", "slow", "pack"]
 
 TIERS: tuple[Tier, ...] = get_args(Tier)
 SERVICE_CLASSES: tuple[ServiceClass, ...] = get_args(ServiceClass)

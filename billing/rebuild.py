@@ -2,18 +2,24 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from uuid import UUID
 
 from billing.changes import AccountUnknown
-from billing.days import date_of
+from billing.days import date_of, day_of_id
 from billing.reader import TIMEOUT_SECONDS, Reader
 
 RECORDED = """
 SELECT (SELECT version FROM accounts WHERE id = %(account)s) AS version,
        coalesce(sum(u.fares), 0)::bigint AS used,
-       coalesce(sum(u.fares) FILTER (WHERE u.key_id = %(key)s), 0)::bigint AS key_used,
+       coalesce(sum(u.fares + u.pack_fares) FILTER (WHERE u.key_id = %(key)s), 0)::bigint AS key_used,
        coalesce(sum(u.hangups), 0)::bigint AS hangups,
-       ARRAY(SELECT id::text FROM requests WHERE day = %(day)s AND id = ANY(%(candidates)s)) AS known
+       ARRAY(SELECT id::text FROM requests WHERE day = ANY(%(days)s) AND id = ANY(%(candidates)s)) AS known,
+       (SELECT coalesce(sum(p.pack_fares), 0)::bigint FROM usage_daily p
+         WHERE p.account_id = %(account)s AND p.pack_fares > 0) AS pack_used,
+       (SELECT coalesce(sum(p.pack_fares), 0)::bigint FROM usage_daily p
+         WHERE p.account_id = %(account)s AND p.pack_fares > 0
+           AND date_trunc('month', p.day) = date_trunc('month', %(day)s::date)) AS pack_used_this_month
   FROM usage_daily u
  WHERE u.account_id = %(account)s AND u.day = %(day)s
 """
@@ -21,14 +27,17 @@ SELECT (SELECT version FROM accounts WHERE id = %(account)s) AS version,
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """As of one moment. `used` and `key_used` are fares posted on the day; `hangups` were before output, billed or not;
-    `known` are the candidates that are counted in these."""
+    """As of one moment. `used` and `key_used` are fares posted on the day, the key's with those from packs; `hangups` were before
+    output, billed or not; `pack_used` are fares from packs, ever and in the day's month; `known` are the candidates that are
+    counted in these."""
 
     version: int
     used: int
     key_used: int
     hangups: int
     known: frozenset[str]
+    pack_used: int = 0
+    pack_used_this_month: int = 0
 
 
 class RecordSource:
@@ -46,17 +55,22 @@ class RecordSource:
 
     async def __call__(self, account: str, key: str, day: int, candidates: Iterable[str]) -> Recorded:
         """`day` in days since 1970-01-01; `candidates` are request ids. Raises: RecordUnavailable, AccountUnknown."""
-        values = {"account": UUID(account), "key": UUID(key), "day": date_of(day), "candidates": list(_ids(candidates))}
+        ids = dict(_ids(candidates))
+        values = {
+            "account": UUID(account), "key": UUID(key), "day": date_of(day), "candidates": list(ids),
+            "days": sorted({*ids.values()}),
+        }  # fmt: skip
         [row] = await self._reader.ask(RECORDED, values)
         if row["version"] is None:
             raise AccountUnknown(f"there is no account {account}")
-        return Recorded(row["version"], row["used"], row["key_used"], row["hangups"], frozenset(row["known"]))
+        row["known"] = frozenset(row["known"])
+        return Recorded(**row)
 
 
-def _ids(candidates: Iterable[str]) -> Iterator[UUID]:
-    """What is no id can't be in the ledger either."""
+def _ids(candidates: Iterable[str]) -> Iterator[tuple[UUID, date]]:
+    """With the day of each. What is no id can't be in the ledger either."""
     for candidate in candidates:
         try:
-            yield UUID(candidate)
-        except ValueError:
+            yield UUID(candidate), date_of(day_of_id(candidate))
+        except (ValueError, OverflowError):
             continue

@@ -20,13 +20,13 @@ class Statement:
     query: str
 
 
-# From the roll-ups: fares are of billed calls, tokens of all.
+# From the roll-ups: fares are of billed calls, those from a pack apart; tokens are of all.
 DAILY = Statement(
-    ("day", "key_id", "key_name", "model", "fares", "posted", "voided", "expired", "hangups", "prompt_tokens", "cached_tokens",
-     "completion_tokens"),
+    ("day", "key_id", "key_name", "model", "fares", "pack_fares", "posted", "voided", "expired", "hangups", "prompt_tokens",
+     "cached_tokens", "completion_tokens"),
     """
-SELECT u.day, u.key_id, k.name, u.model, u.fares, u.posted, u.voided, u.expired, u.hangups, u.prompt_tokens, u.cached_tokens,
-       u.completion_tokens
+SELECT u.day, u.key_id, k.name, u.model, u.fares, u.pack_fares, u.posted, u.voided, u.expired, u.hangups, u.prompt_tokens,
+       u.cached_tokens, u.completion_tokens
   FROM usage_daily u LEFT JOIN keys k ON k.id = u.key_id
  WHERE u.account_id = :account AND u.day BETWEEN :first AND :last
  ORDER BY u.day, u.key_id, u.model
@@ -35,12 +35,12 @@ SELECT u.day, u.key_id, k.name, u.model, u.fares, u.posted, u.voided, u.expired,
 
 # From the ledger, oldest first. `fare` is what was held, `billed` what was taken. Where it ran is the operator's business.
 RECEIPTS = Statement(
-    ("request_id", "at", "key_id", "key_name", "model", "endpoint", "fare", "billed", "verdict", "reason", "status", "stream",
-     "queue_ms", "first_byte_ms", "total_ms", "prompt_tokens", "cached_tokens", "completion_tokens"),
+    ("request_id", "at", "key_id", "key_name", "model", "endpoint", "fare", "billed", "from_pack", "verdict", "reason", "status",
+     "stream", "queue_ms", "first_byte_ms", "total_ms", "prompt_tokens", "cached_tokens", "completion_tokens"),
     """
 SELECT r.id, r.at, r.key_id, k.name, r.model, r.endpoint, r.fare, CASE r.verdict WHEN 'posted' THEN r.fare ELSE 0 END,
-       r.verdict, r.reason, r.status, r.stream, r.queue_ms, r.first_byte_ms, r.total_ms, r.prompt_tokens, r.cached_tokens,
-       r.completion_tokens
+       r.from_pack, r.verdict, r.reason, r.status, r.stream, r.queue_ms, r.first_byte_ms, r.total_ms, r.prompt_tokens,
+       r.cached_tokens, r.completion_tokens
   FROM requests r LEFT JOIN keys k ON k.id = r.key_id
  WHERE r.account_id = :account AND r.day BETWEEN :first AND :last
  ORDER BY r.at

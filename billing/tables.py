@@ -65,6 +65,7 @@ accounts = Table(
     Column("plan_version", Integer, nullable=False),
     Column("version", BigInteger, nullable=False, server_default="1"),  # moved by every change of account, plan or key
     Column("created_at", _TIME, nullable=False, server_default=func.now()),
+    Column("pack_fares_per_month", BigInteger),  # the customer's own cap; null: none
     PrimaryKeyConstraint("id", name="accounts_pkey"),
     UniqueConstraint("name", name="accounts_name_key"),
     ForeignKeyConstraint(["plan_code", "plan_version"], ["plans.code", "plans.version"], name="accounts_plan_fkey"),
@@ -136,12 +137,14 @@ requests = Table(
     Column("tokens_estimated", Boolean, nullable=False),
     Column("replica", Text),
     Column("gateway", Text, nullable=False),
+    Column("from_pack", Boolean, nullable=False, server_default="false"),
     PrimaryKeyConstraint("day", "id", name="requests_pkey"),
     Index("requests_account_id_at_idx", "account_id", "at"),
     postgresql_partition_by="RANGE (day)",
 )
 
-# What `requests` adds up to, moved in the same transaction. `fares` are those of posted rows; tokens are of all rows.
+# What `requests` adds up to, moved in the same transaction. `fares` are those of posted rows, except of those from a pack, which
+# are `pack_fares`; tokens are of all rows.
 usage_daily = Table(
     "usage_daily",
     metadata,
@@ -157,9 +160,11 @@ usage_daily = Table(
     Column("prompt_tokens", BigInteger, nullable=False),
     Column("cached_tokens", BigInteger, nullable=False),
     Column("completion_tokens", BigInteger, nullable=False),
+    Column("pack_fares", BigInteger, nullable=False, server_default="0"),
     PrimaryKeyConstraint("account_id", "day", "key_id", "model", name="usage_daily_pkey"),
     Index("usage_daily_day_idx", "day"),
 )
+Index("usage_daily_packs_idx", usage_daily.c.account_id, usage_daily.c.day, postgresql_where=usage_daily.c.pack_fares > 0)
 
 # How far into each shard's stream the ledger is; a nonce names the memory of Valkey that the position belongs to.
 stream_positions = Table(
@@ -255,7 +260,7 @@ subscriptions = Table(
 )
 Index("subscriptions_alive_idx", subscriptions.c.account_id, postgresql_where=subscriptions.c.ended_at.is_(None))
 
-# Fares beyond the day's quota, each bought by one payment.
+# Fares beyond the day's quota, each bought by one payment; without one an admin gave it. It never expires.
 packs = Table(
     "packs",
     metadata,
@@ -264,10 +269,10 @@ packs = Table(
     Column("fares", BigInteger, nullable=False),
     Column("amount_cents", BigInteger, nullable=False),
     Column("currency", Text, nullable=False),
-    Column("payment_intent", Text, nullable=False),
+    Column("payment_intent", Text),
     Column("bought_at", _TIME, nullable=False),
-    Column("expires_at", _TIME),  # null: never
     Column("refunded_at", _TIME),
+    Column("taken_back", BigInteger),  # what was not used of it when it was given back
     PrimaryKeyConstraint("id", name="packs_pkey"),
     UniqueConstraint("payment_intent", name="packs_payment_intent_key"),
     ForeignKeyConstraint(["account_id"], ["accounts.id"], name="packs_account_fkey"),

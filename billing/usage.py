@@ -8,15 +8,17 @@ from sqlalchemy import Connection, func, select
 
 from billing.tables import usage_daily
 
-_SUMS = ("fares", "posted", "voided", "expired", "hangups", "prompt_tokens", "cached_tokens", "completion_tokens")
+_SUMS = ("fares", "pack_fares", "posted", "voided", "expired", "hangups", "prompt_tokens", "cached_tokens", "completion_tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class DayUsed:
-    """`fares` are those of posted calls; tokens are of all calls, as the engines counted them."""
+    """`fares` are those of posted calls, `pack_fares` those that packs paid, apart from them; tokens are of all calls, as the
+    engines counted them."""
 
     day: date
     fares: int
+    pack_fares: int
     posted: int
     voided: int
     expired: int

@@ -101,7 +101,8 @@ async def _compare(
         owners = {key: account for key, account in (await keys_of(connection, accounts)).items() if key in hashes.keys}
         known_at = None if position is None else (position.nonce, position.entry)
         live = await read_live(valkey, shard, (accounts, list(owners)), days, known_at)
-        known = await known_ids(connection, _ids(live), days)
+        of_packs = {event.day for event in live.events if event.from_pack}  # they count on whatever day they were used
+        known = await known_ids(connection, _ids(live), sorted({*days} | of_packs))
     return len(live.accounts) + len(live.keys), list(disagreements(live, sums, known, owners=owners, days=days))
 
 

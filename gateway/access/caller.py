@@ -58,6 +58,8 @@ class Caller:
     revoked: bool
     key_quota_per_day: int | None
     key_requests_per_minute: int | None
+    pack_fares: int = 0  # of the account's packs, used or not
+    pack_fares_per_month: int | None = None
     digest: bytes = field(default=b"", repr=False)
     numbers: Numbers = field(init=False, repr=False, compare=False)  # what the gate checks, worked out once a snapshot
 

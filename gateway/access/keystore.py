@@ -11,7 +11,9 @@ from gateway.access.caller import Caller
 FIND_KEY = """
 SELECT k.id AS key_id, k.scopes, k.allowed_models, k.networks, k.expires_at, k.revoked_at IS NOT NULL AS revoked,
        k.quota_per_day AS key_quota_per_day, k.requests_per_minute AS key_requests_per_minute,
-       a.id AS account_id, a.name AS account_name, a.state AS account_state, a.version AS account_version, p.*
+       a.id AS account_id, a.name AS account_name, a.state AS account_state, a.version AS account_version, p.*,
+       a.pack_fares_per_month, (SELECT coalesce(sum(b.fares - coalesce(b.taken_back, 0)), 0)::bigint
+                                  FROM packs b WHERE b.account_id = a.id) AS pack_fares
   FROM keys k
   JOIN accounts a ON a.id = k.account_id
   JOIN plans p ON p.code = a.plan_code AND p.version = a.plan_version
@@ -61,6 +63,8 @@ def _caller(row: DictRow, digest: bytes) -> Caller:
         revoked=row["revoked"],
         key_quota_per_day=row["key_quota_per_day"],
         key_requests_per_minute=row["key_requests_per_minute"],
+        pack_fares=row["pack_fares"],
+        pack_fares_per_month=row["pack_fares_per_month"],
         digest=digest,
     )
 

@@ -10,12 +10,16 @@ from gateway.limits.refusals import QuotaUsedUp
 
 DAY_SECONDS = 86_400
 SLOW_LANE = (b"x-faregate-lane", b"slow")
+PACK_REMAINING = b"x-faregate-pack-remaining"
+PACK_LANE = (b"x-faregate-lane", b"pack")
 
 
 def receipt(hold: Hold, now_ms: int, dialect: Dialect) -> Headers:
     """What an admitted call's answer says."""
     told = (hold.fare, hold.limit, hold.remaining, hold.resets_at_ms)
     numbers = _headers(*told, now_ms, per_minute=hold.ask.numbers.rpm, dialect=dialect)
+    if hold.pack_left is not None:
+        numbers += [PACK_LANE, (PACK_REMAINING, b"%d" % hold.pack_left)]
     return [*numbers, *dialect.account(hold.account.encode())]
 
 
@@ -27,7 +31,8 @@ def slow_receipt(spent: QuotaUsedUp, now_ms: int, dialect: Dialect) -> Headers:
 def refused_receipt(refused: QuotaUsedUp, now_ms: int, dialect: Dialect) -> Headers:
     """What a call that found the day's quota spent is told; it cost nothing."""
     told = (0, refused.limit, refused.limit - refused.used, refused.resets_at_ms)
-    return _headers(*told, now_ms, per_minute=-1, dialect=dialect)
+    numbers = _headers(*told, now_ms, per_minute=-1, dialect=dialect)
+    return numbers if refused.packs is None else [*numbers, (PACK_REMAINING, b"%d" % refused.packs.left)]
 
 
 def _headers(

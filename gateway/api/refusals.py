@@ -26,6 +26,7 @@ from gateway.limits.refusals import (
     GateClosed,
     IdempotencyKeyInUse,
     IdempotencyKeyReused,
+    PacksUsed,
     QuotaUsedUp,
     RateExceeded,
     TooManyOpenCalls,
@@ -111,12 +112,22 @@ def _quota(error: QuotaUsedUp, now_ms: int) -> Refusal:
     seconds = max(1, (error.resets_at_ms - now_ms) // 1000)
     return Refusal(
         429,
-        f"You have used {error.used} of {error.limit} requests today ({whose}). It starts anew in {in_words(seconds)}, "
-        f"at {utc(error.resets_at_ms)} (midnight UTC).",
+        f"You have used {error.used} of {error.limit} requests today ({whose}).{_packs(error.packs)} It starts anew in "
+        f"{in_words(seconds)}, at {utc(error.resets_at_ms)} (midnight UTC).",
         kind="insufficient_quota",
         code="insufficient_quota",
         should_retry=False,
     )
+
+
+def _packs(packs: PacksUsed | None) -> str:
+    if packs is None:
+        return ""
+    if packs.left_this_month == 0 and packs.left > 0:
+        return (
+            f" Your packs have {packs.left}, but your own cap of {packs.per_month} a month is reached: raise it to go on at once."
+        )
+    return f" Your packs have {packs.left}: buy one to go on at once."
 
 
 def _rate(error: RateExceeded) -> Refusal:

@@ -79,7 +79,7 @@ class Settling:
                 "first_byte_ms": progress.first_byte_ms, "total_ms": total_ms, "prompt_tokens": progress.prompt_tokens,
                 "cached_tokens": progress.cached_tokens, "completion_tokens": progress.completion_tokens,
                 "tokens_estimated": progress.tokens_estimated, "replica": progress.replica,
-                "gateway": self._house.settings.gateway_id,
+                "gateway": self._house.settings.gateway_id, **({"from_pack": True} if hold.ask.from_pack else {}),
             }
         )  # fmt: skip
 

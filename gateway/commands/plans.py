@@ -79,7 +79,7 @@ def new_version(
     queue_depth: Limit = None,
     queue_seconds: Limit = None,
     ttft_target_ms: Limit = None,
-    beyond_quota: Annotated[str | None, typer.Option(help="refuse, or slow: idle GPUs at no fare.")] = None,
+    beyond_quota: Annotated[str | None, typer.Option(help="refuse; slow: idle GPUs at no fare; pack: what was bought.")] = None,
     effective_from: Annotated[datetime | None, typer.Option(help="UTC; at once without it.")] = None,
     is_accepted: Annotated[bool, typer.Option("--yes", help="Save it, also where its price does not pay for its calls.")] = False,
     as_json: Json = False,

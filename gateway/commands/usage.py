@@ -31,10 +31,10 @@ def show(
     if as_json:
         show_json(found)
         return
-    columns = ("Day", "Fares", "Posted", "Voided", "Expired", "Hang-ups", "Prompt tokens", "Cached", "Output tokens")
+    columns = ("Day", "Fares", "Of packs", "Posted", "Voided", "Expired", "Hang-ups", "Prompt tokens", "Cached", "Output tokens")
     rows = [
-        (day.day, day.fares, day.posted, day.voided, day.expired, day.hangups, day.prompt_tokens, day.cached_tokens,
-         day.completion_tokens)
+        (day.day, day.fares, day.pack_fares, day.posted, day.voided, day.expired, day.hangups, day.prompt_tokens,
+         day.cached_tokens, day.completion_tokens)
         for day in found
     ]  # fmt: skip
     show_table(columns, rows, empty="Nothing was used in these days.")

@@ -86,7 +86,7 @@ class _Read:
         pipeline.xrange(shard.events, after, "+", count=EVENTS_MAX + 1)
         for gateway in gateways:
             pipeline.hvals(shard.holds_of(gateway))
-        names = ("n", "seeded", "open", *(f"{letter}{day}" for day in self._days for letter in "ug"))
+        names = ("n", "seeded", "open", "b", *(f"{letter}{day}" for day in self._days for letter in "ug"))
         for name in (*map(shard.account, self._accounts), *map(shard.key, self._keys)):
             pipeline.hmget(name, names)
 
@@ -107,20 +107,21 @@ class _Read:
 
 
 def _counted(values: Sequence[bytes | None], days: Sequence[int]) -> Counted:
-    nonce, seeded, open_, *rest = values
+    nonce, seeded, open_, packs, *rest = values
     numbers = [None if value is None else int(value) for value in rest]
     return Counted(
         nonce=None if nonce is None else nonce.decode(),
         seeded=None if seeded is None else int(seeded),
         open=None if open_ is None else int(open_),
+        packs=None if packs is None else int(packs),
         fares=dict(zip(days, numbers[::2], strict=True)),
         hangups=dict(zip(days, numbers[1::2], strict=True)),
     )
 
 
 def _held(packed: bytes, nonce: str) -> Held | None:
-    account, key, day, fare, *_, of = orjson.loads(packed)
-    return Held(account, key, day, fare) if of == nonce else None
+    account, key, day, fare, _, _, _, _, of, *month = orjson.loads(packed)
+    return Held(account, key, day, fare, from_pack=bool(month)) if of == nonce else None
 
 
 def _ended(fields: Mapping[bytes, bytes]) -> Ended | None:
@@ -129,7 +130,8 @@ def _ended(fields: Mapping[bytes, bytes]) -> Ended | None:
         event: Any = orjson.loads(fields[b"e"])
         fares = event["fare"] if fields[b"v"] == b"posted" else 0
         is_hangup = fields[b"r"] == b"left_before_output"
-        return Ended(fields[b"id"].decode(), event["account"], event["key"], event["day"], fares, is_hangup)
+        whose = (fields[b"id"].decode(), event["account"], event["key"], event["day"])
+        return Ended(*whose, fares, from_pack=event.get("from_pack", False), is_hangup=is_hangup)
     except (KeyError, TypeError, ValueError):
         return None
 

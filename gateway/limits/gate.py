@@ -3,9 +3,9 @@
 import asyncio
 import secrets
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from gateway.clock import DAY_MS, Clock
+from gateway.clock import Clock
 from gateway.crash import crash_point
 from gateway.limits import scripts
 from gateway.limits.hold import Ask, Hold
@@ -14,9 +14,9 @@ from gateway.limits.lease import OPENING_MS, Leases
 from gateway.limits.outbox import Outbox
 from gateway.limits.policy import Numbers
 from gateway.limits.rebuild import Rebuild, Source
-from gateway.limits.refusals import GateClosed, QuotaUsedUp, RateExceeded, SnapshotStale, TooManyOpenCalls
+from gateway.limits.refusals import GateClosed, PacksUsed, QuotaUsedUp, RateExceeded, SnapshotStale, TooManyOpenCalls
 from gateway.limits.shard import SHARDS, Shard, shard_of
-from gateway.limits.spent import Spent
+from gateway.limits.spent import Spent, packs_used, quota_used_up
 from gateway.limits.sweep import Sweeper
 from gateway.valkey import Valkey, ValkeyRefused, ValkeyUnavailable
 
@@ -24,8 +24,18 @@ __all__ = ["Ask", "Gate", "GateClosed", "Hold", "QuotaUsedUp", "RateExceeded", "
 
 # The longest that a call waits while an epoch opens; then it is told to come back.
 OPENING_WAIT_SECONDS = 1.5
+NO_LIMITS = Numbers()
 # Ways to be sent round (lease, epoch, cold) before something is wrong that waiting does not mend.
 TRIES_MAX = 8
+
+
+class Usage(NamedTuple):
+    """Fares of the account and of the key today, the account's calls that are open, and its packs (None: its plan has none)."""
+
+    used: int
+    key_used: int
+    open_calls: int
+    packs: PacksUsed | None
 
 
 class Gate:
@@ -84,10 +94,10 @@ class Gate:
                 await self._mend(answer, shard, ask)
         raise GateClosed("no answer that holds still")
 
-    async def usage(self, account: str, key: str) -> tuple[int, int, int]:
-        """What the account and the key have used today, and how many calls the account has open. Raises: GateClosed."""
+    async def usage(self, account: str, key: str, limits: Numbers = NO_LIMITS) -> Usage:
+        """What is used today, and of the account's packs, if its limits say that it has some. Raises: GateClosed."""
         shard = self.shards[shard_of(account, len(self.shards))]
-        ask = Ask(self._clock.new_request_id(), account, key, 0, 1, Numbers(), "", "", stream=False)
+        ask = Ask(self._clock.new_request_id(), account, key, 0, 1, limits, "", "", stream=False)
         for _ in range(TRIES_MAX):
             self._check_open()
             try:
@@ -99,16 +109,19 @@ class Gate:
                 raise GateClosed("Valkey does not answer") from error
         raise GateClosed("no answer that holds still")
 
-    async def _peek(self, shard: Shard, ask: Ask) -> tuple[int, int, int] | None:
+    async def _peek(self, shard: Shard, ask: Ask) -> Usage | None:
         """The counters, or None when they are not known (the same rule as in admit.lua)."""
         counter = f"u{ask.day}"
         account, key = await asyncio.gather(
-            self._valkey.call("HMGET", shard.account(ask.account), "n", "seeded", counter, "open"),
+            self._valkey.call("HMGET", shard.account(ask.account), "n", "seeded", counter, "open", "b", f"c{ask.month}"),
             self._valkey.call("HMGET", shard.key(ask.key), "n", "seeded", counter),
         )
         if not (_is_known(account, shard.nonce, ask.day) and _is_known(key, shard.nonce, ask.day)):
             return None
-        return int(account[2] or 0), int(key[2] or 0), int(account[3] or 0)
+        packs = account[4:] if ask.numbers.pack_fares > 0 else (0, 0)
+        if None in packs:
+            return None
+        return Usage(int(account[2] or 0), int(key[2] or 0), int(account[3] or 0), packs_used(ask.numbers, *map(int, packs)))
 
     def _check_open(self) -> None:
         if not self._valkey.connected:
@@ -119,10 +132,11 @@ class Gate:
     async def _ask(self, shard: Shard, ask: Ask, nonce: str) -> list[Any]:
         limits = ask.numbers
         keys = (shard.epoch, shard.leases, shard.holds, *shard.call(ask.request_id, ask.account, ask.key))
+        packs = (limits.pack_fares, limits.pack_fares_per_month, ask.month) if limits.pack_fares > 0 else ()
         args = (
             nonce, self._gateway, ask.request_id, ask.at_ms, ask.day, ask.version, ask.fare, limits.quota, limits.key_quota,
             limits.rpm, limits.burst, limits.key_rpm, limits.key_burst, limits.concurrency, ask.packed(nonce),
-            self._clock.offset_ms,
+            self._clock.offset_ms, *packs,
         )  # fmt: skip
         crash_point("gate:before_admit")
         answer = self._valkey.script(scripts.ADMIT, keys, args)
@@ -141,7 +155,8 @@ class Gate:
 
     def _hold(self, shard: Shard, ask: Ask, nonce: str, answer: list[Any]) -> Hold:
         crash_point("gate:after_admit")
-        hold = Hold(ask, answer[1], answer[2], close=self.outbox.close_hold)
+        ask.from_pack = len(answer) > 3  # how much of its packs the account has used
+        hold = Hold(ask, *answer[1:], close=self.outbox.close_hold)
         shard.open[ask.request_id] = hold
         if nonce != shard.nonce:  # an epoch ended while the answer was on its way
             self.leases.put_back(hold, shard, shard.nonce).add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -163,9 +178,8 @@ class Gate:
                 raise RateExceeded(scope.decode(), limit, wait_ms)
             case [b"concurrency", open_calls]:
                 raise TooManyOpenCalls(ask.numbers.concurrency, open_calls)
-            case [b"quota", scope, used]:
-                limit = ask.numbers.quota if scope == b"account" else ask.numbers.key_quota
-                refused = QuotaUsedUp(scope.decode(), limit, used, (ask.day + 1) * DAY_MS)
+            case [b"quota", scope, used, *packs_used]:
+                refused = quota_used_up(ask, scope.decode(), used, packs_used)
                 self.spent.note(ask, refused)
                 raise refused
             case _:  # skew: the clocks differ by a minute; settled: this id has ended

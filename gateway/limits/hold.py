@@ -6,13 +6,20 @@ from typing import Self
 
 import orjson
 
+from billing.days import month_number
 from gateway.clock import DAY_MS
 from gateway.limits.policy import Numbers
+
+# The parts of a packed hold; one more, the month, where a pack pays.
+PLAIN_HOLD = 9
 
 
 @dataclass(slots=True)
 class Ask:
-    """One call that wants to run: who, for how many fares, under which limits. The id decides the day charged."""
+    """One call that wants to run: who, for how many fares, under which limits. The id decides the day charged.
+
+    `from_pack` is found out when it is admitted: the day's quota had no room for it, and the account's packs pay.
+    """
 
     request_id: str
     account: str
@@ -25,6 +32,7 @@ class Ask:
     stream: bool
     at_ms: int = field(init=False)
     day: int = field(init=False)
+    from_pack: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.at_ms = int(self.request_id[:8] + self.request_id[9:13], 16)  # UUIDv7, RFC 9562
@@ -32,19 +40,24 @@ class Ask:
 
     def packed(self, nonce: str) -> bytes:
         """What Valkey keeps of the hold, enough to settle it when its gateway is gone."""
-        return orjson.dumps(
-            [self.account, self.key, self.day, self.fare, self.model, self.endpoint, int(self.stream), self.at_ms, nonce]
-        )
+        hold = [self.account, self.key, self.day, self.fare, self.model, self.endpoint, int(self.stream), self.at_ms, nonce]
+        return orjson.dumps([*hold, self.month] if self.from_pack else hold)
+
+    @property
+    def month(self) -> int:
+        """Whose cap of packs it counts in."""
+        return month_number(self.day)
 
 
 class Hold:
     """`with hold:` settles on the way out: as `settle` marked it, else voided. Nothing is awaited."""
 
-    __slots__ = ("_close", "account", "ask", "at_ms", "day", "endpoint", "fare", "key", "limit", "mark", "model",
+    __slots__ = ("_close", "account", "ask", "at_ms", "day", "endpoint", "fare", "key", "limit", "mark", "model", "pack_left",
                  "remaining", "request_id", "resets_at_ms", "used")  # fmt: skip
 
-    def __init__(self, ask: Ask, used: int, key_used: int, *, close: "Callable[[Hold], None]") -> None:
+    def __init__(self, ask: Ask, used: int, key_used: int, pack_used: int = 0, *, close: "Callable[[Hold], None]") -> None:
         self.ask = ask
+        self.pack_left = max(0, ask.numbers.pack_fares - pack_used) if ask.from_pack else None
         self.request_id, self.account, self.key = ask.request_id, ask.account, ask.key
         self.model, self.endpoint, self.fare = ask.model, ask.endpoint, ask.fare
         self.at_ms, self.day = ask.at_ms, ask.day

@@ -7,10 +7,11 @@ from billing.plans import Plan
 from billing.verdict import free_hangups
 
 UNLIMITED = -1
+NO_PACKS = -1
 
 
 class Limited(Protocol):
-    """Whoever calls: a plan, and the caps that a key may have of its own."""
+    """Whoever calls: a plan, the account's packs, and the caps that it and its key have set themselves."""
 
     @property
     def plan(self) -> Plan: ...
@@ -18,11 +19,16 @@ class Limited(Protocol):
     def key_quota_per_day(self) -> int | None: ...
     @property
     def key_requests_per_minute(self) -> int | None: ...
+    @property
+    def pack_fares(self) -> int: ...
+    @property
+    def pack_fares_per_month(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Limits of one call; -1 is none. Quotas are fares a day, bursts calls that may come at once."""
+    """Limits of one call; -1 is none. Quotas are fares a day, bursts calls that may come at once. `pack_fares` are those of the
+    account's packs, used or not: 0 where it has none, -1 where its plan does not go on with packs."""
 
     quota: int = UNLIMITED
     key_quota: int = UNLIMITED
@@ -32,6 +38,8 @@ class Numbers:
     key_burst: int = 1
     concurrency: int = UNLIMITED
     free_hangups: int = UNLIMITED
+    pack_fares: int = NO_PACKS
+    pack_fares_per_month: int = UNLIMITED
 
 
 def numbers(caller: Limited) -> Numbers:
@@ -45,6 +53,8 @@ def numbers(caller: Limited) -> Numbers:
         key_burst=burst(caller.key_requests_per_minute),
         concurrency=_or_unlimited(envelope.concurrency),
         free_hangups=free_hangups(plan.quota_per_day),
+        pack_fares=caller.pack_fares if plan.queue.beyond_quota == "pack" else NO_PACKS,
+        pack_fares_per_month=_or_unlimited(caller.pack_fares_per_month),
     )
 
 

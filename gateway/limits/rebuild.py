@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from billing.days import month_number
 from gateway.clock import Clock
 from gateway.limits import scripts
 from gateway.limits.hold import Ask
@@ -24,7 +25,7 @@ class SourceUnavailable(Exception):
 
 
 class Recorded(Protocol):
-    """What the record says of an account and a key on a day, and which of the ids asked for it has already."""
+    """What the record says of an account and a key on a day, of its packs, and which of the ids asked for it has already."""
 
     @property
     def version(self) -> int: ...
@@ -34,6 +35,10 @@ class Recorded(Protocol):
     def key_used(self) -> int: ...
     @property
     def hangups(self) -> int: ...
+    @property
+    def pack_used(self) -> int: ...
+    @property
+    def pack_used_this_month(self) -> int: ...
     @property
     def known(self) -> frozenset[str]: ...
 
@@ -52,30 +57,39 @@ class Event:
     key: str
     day: int
     fare: int
+    from_pack: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Counted:
+    """Of a day; of packs ever, and in the day's month."""
+
     used: int
     key_used: int
     hangups: int
+    pack_used: int = 0
+    pack_used_this_month: int = 0
 
 
 def count(events: Iterable[Event], recorded: Recorded, *, key: str, day: int) -> Counted:
     """The record plus what is not in it yet. Of several events with one id the first counts, as in the ledger."""
-    used, key_used, hangups = recorded.used, recorded.key_used, recorded.hangups
+    counted = Counted(
+        recorded.used, recorded.key_used, recorded.hangups, recorded.pack_used, recorded.pack_used_this_month
+    )  # fmt: skip
     seen = set(recorded.known)
     for event in events:
         if event.id in seen:
             continue
         seen.add(event.id)
-        if event.day != day:
-            continue
-        hangups += event.reason == "left_before_output"
-        if event.verdict == "posted":
-            used += event.fare
-            key_used += event.fare if event.key == key else 0
-    return Counted(used, key_used, hangups)
+        fare = event.fare if event.verdict == "posted" else 0
+        if event.from_pack:
+            counted.pack_used += fare
+            counted.pack_used_this_month += fare if month_number(event.day) == month_number(day) else 0
+        if event.day == day:
+            counted.used += 0 if event.from_pack else fare
+            counted.key_used += fare if event.key == key else 0
+            counted.hangups += event.reason == "left_before_output"
+    return counted
 
 
 class Rebuild:
@@ -130,7 +144,8 @@ class Rebuild:
             scripts.SEED,
             [*keys, *(shard.holds_of(gateway) for gateway in gateways)],
             [shard.nonce, ask.account, ask.key, version, ask.day, counted.used, counted.key_used, counted.hangups, last,
-             self._clock.offset_ms, *gateways],
+             self._clock.offset_ms, ask.month if ask.numbers.pack_fares > 0 else 0, counted.pack_used,
+             counted.pack_used_this_month, *gateways],
         )  # fmt: skip
         return answer
 
@@ -145,6 +160,7 @@ def _parse(fields: Sequence[bytes], account: str) -> Event | None:
         event: Any = orjson.loads(text)
         if event["account"] != account:
             return None
-        return Event(found[b"id"].decode(), found[b"v"].decode(), found[b"r"].decode(), event["key"], event["day"], event["fare"])
+        told = (found[b"id"].decode(), found[b"v"].decode(), found[b"r"].decode(), event["key"], event["day"], event["fare"])
+        return Event(*told, from_pack=event.get("from_pack", False))
     except (KeyError, TypeError, ValueError):
         return None

@@ -1,16 +1,43 @@
 """Why a call may not run now: what the gate raises, as nouns."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 Scope = Literal["account", "key"]
 
 
-class QuotaUsedUp(Exception):
-    """The day's fares are spent, by the account or by the key's own cap. Nothing was taken."""
+@dataclass(frozen=True, slots=True)
+class PacksUsed:
+    """How far an account's packs are used, in fares. `per_month` is its own cap, -1 without one."""
 
-    def __init__(self, scope: Scope, limit: int, used: int, resets_at_ms: int) -> None:
+    bought: int
+    used: int
+    per_month: int
+    used_this_month: int
+
+    @property
+    def left(self) -> int:
+        return max(0, self.bought - self.used)
+
+    def pay(self, fare: int) -> bool:
+        """Whether they would pay for a call; whole, or not at all."""
+        return fare <= self.left and (self.left_this_month is None or fare <= self.left_this_month)
+
+    @property
+    def left_this_month(self) -> int | None:
+        """Of the cap; None without one."""
+        return None if self.per_month < 0 else max(0, self.per_month - self.used_this_month)
+
+
+class QuotaUsedUp(Exception):
+    """The day's fares are spent, by the account or by the key's own cap, and no pack paid. Nothing was taken.
+
+    `packs` is None where the plan does not go on with packs, or the key's own cap is what is spent.
+    """
+
+    def __init__(self, scope: Scope, limit: int, used: int, resets_at_ms: int, packs: PacksUsed | None = None) -> None:
         super().__init__(f"the {scope}'s {limit} fares of the day are used ({used})")
-        self.scope, self.limit, self.used, self.resets_at_ms = scope, limit, used, resets_at_ms
+        self.scope, self.limit, self.used, self.resets_at_ms, self.packs = scope, limit, used, resets_at_ms, packs
 
 
 class RateExceeded(Exception):

@@ -1,8 +1,8 @@
-"""Who has used up the day's quota: found once by the script, afterwards by two counters, so that a flood runs no script.
+"""Who has used up the day's quota, and packs: found once by the script, afterwards by counters, so that a flood runs no script.
 
 A note only says whom to look at: what refuses is the counter itself, read at most once in `FRESH_SECONDS` for each account or
-key, however many ask. So a fare that is given back, a new version of the account, the next day and a Valkey that forgot are
-all seen, and the gate decides again.
+key, however many ask. So a fare that is given back, a new version of the account (a pack that was bought is one), the next day
+and a Valkey that forgot are all seen, and the gate decides again.
 """
 
 import asyncio
@@ -10,9 +10,11 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from billing.days import month_number
 from gateway.clock import DAY_MS
 from gateway.limits.hold import Ask
-from gateway.limits.refusals import QuotaUsedUp, Scope
+from gateway.limits.policy import Numbers
+from gateway.limits.refusals import PacksUsed, QuotaUsedUp, Scope
 from gateway.limits.shard import Shard, shard_of
 from gateway.valkey import Valkey, ValkeyRefused, ValkeyUnavailable
 
@@ -21,14 +23,30 @@ NOTES_MAX = 10_000  # about 0.5 KB each; the oldest goes, and costs a script whe
 FRESH_SECONDS = 0.02
 
 
+def packs_used(limits: Numbers, used: int = 0, used_this_month: int = 0) -> PacksUsed | None:
+    """None where the plan does not go on with packs."""
+    if limits.pack_fares < 0:
+        return None
+    return PacksUsed(limits.pack_fares, used, limits.pack_fares_per_month, used_this_month)
+
+
+def quota_used_up(ask: Ask, scope: Scope, used: int, packs: Sequence[int]) -> QuotaUsedUp:
+    """`packs`: the fares used of them, ever and this month; empty where there are none."""
+    resets_at_ms = (ask.day + 1) * DAY_MS
+    if scope == "key":
+        return QuotaUsedUp(scope, ask.numbers.key_quota, used, resets_at_ms)
+    return QuotaUsedUp(scope, ask.numbers.quota, used, resets_at_ms, packs_used(ask.numbers, *packs))
+
+
 @dataclass(slots=True)
 class Note:
-    """`used` are fares, as of `read_at` (loop time)."""
+    """`used` and `packs` are fares, as of `read_at` (loop time)."""
 
     scope: Scope
     day: int
     version: int
     used: int
+    packs: Sequence[int]
     read_at: float
     reading: "asyncio.Future[int | None] | None" = field(default=None, repr=False)
 
@@ -47,7 +65,9 @@ class Spent:
         """The script has just said so."""
         name = ask.account if refused.scope == "account" else ask.key
         now = asyncio.get_running_loop().time()
-        self._notes[name] = Note(refused.scope, ask.day, ask.version, refused.used, now)
+        packs = refused.packs
+        of_packs = (packs.used, packs.used_this_month) if packs is not None and packs.bought > 0 else ()
+        self._notes[name] = Note(refused.scope, ask.day, ask.version, refused.used, of_packs, now)
         self._notes.move_to_end(name)
         if len(self._notes) > NOTES_MAX:
             self._notes.popitem(last=False)
@@ -62,7 +82,9 @@ class Spent:
             if used is None:
                 self._notes.pop(name, None)
             elif used + ask.fare > limit:
-                raise QuotaUsedUp(note.scope, limit, used, (ask.day + 1) * DAY_MS)
+                refused = quota_used_up(ask, note.scope, used, note.packs)
+                if refused.packs is None or not refused.packs.pay(ask.fare):
+                    raise refused
 
     async def _used(self, name: str, note: Note, ask: Ask) -> int | None:
         """None when the note no longer holds, or nobody can tell."""
@@ -78,13 +100,17 @@ class Spent:
         shard = self._shards[shard_of(account, len(self._shards))]
         counter = shard.account(name) if note.scope == "account" else shard.key(name)
         try:
-            (nonce, used), (version,) = await asyncio.gather(
-                self._valkey.call("HMGET", counter, "n", f"u{note.day}"),
+            (nonce, used, *packs), (version,) = await asyncio.gather(
+                self._valkey.call("HMGET", counter, "n", f"u{note.day}", "b", f"c{month_number(note.day)}"),
                 self._valkey.call("HMGET", shard.account(account), "v"),
             )
         except (ValkeyUnavailable, ValkeyRefused):
             return None
         if nonce != shard.nonce.encode() or used is None or version is None or int(version) > note.version:
             return None
+        if note.packs:
+            if None in packs:
+                return None
+            note.packs = tuple(map(int, packs))
         note.used, note.read_at = int(used), asyncio.get_running_loop().time()
         return note.used

@@ -71,7 +71,7 @@ def _call(endpoint: Endpoint, path: str, words: Words) -> dict[str, Any]:
     content: dict[str, Any] = {"application/json": {"schema": ref(words.answer)}}
     if words.event is not None:
         content["text/event-stream"] = {"schema": _event(words)}
-    known = headers.ALWAYS | headers.RECEIPT | headers.QUEUE | headers.SLOW_LANE | headers.REPLAY
+    known = headers.ALWAYS | headers.RECEIPT | headers.QUEUE | headers.LANE | headers.REPLAY
     if words.is_anthropic:
         known |= headers.TOLD_ANTHROPIC
     return {

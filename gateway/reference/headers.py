@@ -32,8 +32,13 @@ QUEUE = {
     "x-faregate-queue-position": "How many were before it when it came.",
     "x-faregate-queue-estimate-ms": "How long it was expected to wait.",
 }
-# Of calls beyond the day's quota, with plans that let them wait for what is idle.
-SLOW_LANE = {"x-faregate-lane": "`slow`: the day's quota is spent, and the call took what nobody else wanted, at no fare."}
+# Of calls beyond the day's quota, with plans that let them wait for what is idle or that go on with packs.
+LANE = {
+    "x-faregate-lane": (
+        "The day's quota is spent. `slow`: the call took what nobody else wanted, at no fare. `pack`: a pack pays."
+    ),
+    "x-faregate-pack-remaining": "Fare units left of the account's packs, this call's taken off.",
+}
 # Of an answer that is given again for its Idempotency-Key.
 REPLAY = {"x-faregate-replayed": "`true`: the answer of an earlier call with this Idempotency-Key; nothing was billed anew."}
 REFUSED = {
@@ -44,7 +49,7 @@ REFUSED = {
 
 
 # All that answers carry, whoever asks; and what Anthropic's clients find besides.
-TOLD = ALWAYS | RECEIPT | QUEUE | SLOW_LANE | REPLAY | REFUSED
+TOLD = ALWAYS | RECEIPT | QUEUE | LANE | REPLAY | REFUSED
 TOLD_ANTHROPIC = ANTHROPIC_ALWAYS | ANTHROPIC_RECEIPT
 
 

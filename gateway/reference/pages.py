@@ -177,7 +177,10 @@ SCHEMAS: dict[str, Schema] = {
         ),
         used=whole("Fare units of today, of the account.", minimum=0),
         remaining=maybe(whole("Of today; null: without limit.", minimum=0)),
-        key_used=whole("Fare units of today, of this key.", minimum=0),
+        key_used=whole("Fare units of today, of this key, those of packs too.", minimum=0),
+        packs=maybe(
+            anything("Fare units beyond the quota: `left`, `used_this_month`, `left_this_month` (of the account's own cap).")
+        ),
         open_calls=whole("Calls of the account that run now.", minimum=0),
         resets_at=text("The next midnight, UTC.", format="date-time"),
         expires_at=maybe(text("When this key ends.", format="date-time")),
@@ -231,6 +234,7 @@ EXAMPLES: dict[str, Any] = {
         "used": 12,
         "remaining": 48,
         "key_used": 12,
+        "packs": None,
         "open_calls": 0,
         "resets_at": "2026-12-02T00:00:00Z",
         "expires_at": None,

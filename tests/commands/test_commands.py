@@ -78,7 +78,7 @@ def test_accounts_are_made_listed_suspended_resumed_and_moved(run: Run) -> None:
         ("plans new-version pro --floor-percent 51", "The floor is 0 to 50 percent"),
         ("plans new-version pro --queue-seconds 9999", "a wait is 0 to 3,600 seconds"),
         ("plans new-version pro --ttft-target-ms 0", "1 ms or more"),
-        ("plans new-version pro --beyond-quota free", "refuse or slow"),
+        ("plans new-version pro --beyond-quota free", "refuse, slow or pack"),
         ("usage show nobody", "no account"),
         ("ledger status", "No worker has reported"),
     ],

@@ -27,6 +27,8 @@ class Record:
     used: int = 0
     key_used: int = 0
     hangups: int = 0
+    pack_used: int = 0
+    pack_used_this_month: int = 0
     known: frozenset[str] = frozenset()
     asked: list[tuple[str, str, int]] = field(default_factory=list)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from billing.days import month_number
 from gateway.clock import DAY_MS
 
 
@@ -14,9 +15,22 @@ class Counters:
     open: int = 0
     u: dict[int, int] = field(default_factory=dict)
     g: dict[int, int] = field(default_factory=dict)
+    b: int | None = None
+    c: dict[int, int] = field(default_factory=dict)
 
     def knows(self, epoch: int, day: int) -> bool:
         return self.n == epoch and (day in self.u or (self.seeded is not None and day > self.seeded))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """-1 is none; `pack` are the fares of the account's packs."""
+
+    quota: int = -1
+    key_quota: int = -1
+    concurrency: int = -1
+    pack: int = 0
+    pack_per_month: int = -1
 
 
 @dataclass(frozen=True)
@@ -42,6 +56,7 @@ class Model:
     stream: list[tuple[str, str]] = field(default_factory=list)
     calls: dict[str, Call] = field(default_factory=dict)
     ledger: dict[str, str] = field(default_factory=dict)  # id -> verdict; the first one stands
+    of_pack: set[str] = field(default_factory=set)  # ids of calls that a pack pays
 
     def account(self, name: str) -> Counters:
         return self.accounts.setdefault(name, Counters())
@@ -49,36 +64,40 @@ class Model:
     def key(self, name: str) -> Counters:
         return self.keys.setdefault(name, Counters())
 
-    def admit(self, call: Call, *, version: int, quota: int, key_quota: int, concurrency: int) -> list[Any]:
+    def admit(self, call: Call, *, version: int, limits: Limits) -> list[Any]:
         if not self.leased.get(call.gateway, False):
             return ["lease"]
         account, key = self.account(call.account), self.key(call.key)
         used, key_used = account.u.get(call.day, 0), key.u.get(call.day, 0)
         if call.id in self.holds:
-            return ["admitted", used, key_used]
+            return ["admitted", used, key_used, *([account.b or 0] if call.id in self.of_pack else [])]
         if call.id in self.tombstones:
             return ["settled"]
         if abs(call.at_ms - self.clock_ms) > 60_000:
             return ["skew"]
         key_warm = key.knows(self.epoch, call.day)
-        if not account.knows(self.epoch, call.day) or (key_quota >= 0 and not key_warm):
+        if not account.knows(self.epoch, call.day) or (limits.key_quota >= 0 and not key_warm):
             return ["cold"]
         if account.v > version:
             return ["stale"]
-        if 0 <= concurrency < account.open + 1:
+        if 0 <= limits.concurrency < account.open + 1:
             return ["concurrency", account.open]
-        if 0 <= quota < used + call.fare:
-            return ["quota", "account", used]
-        if 0 <= key_quota < key_used + call.fare:
+        is_beyond = 0 <= limits.quota < used + call.fare
+        if is_beyond and (no := self._without_pack(account, call, limits)):
+            return no
+        if 0 <= limits.key_quota < key_used + call.fare:
             return ["quota", "key", key_used]
-        self._take(account, call, used)
+        self._take(account, call, used - call.fare if is_beyond else used)
+        if is_beyond:
+            self._move_pack(account, call, call.fare)
+            self.of_pack.add(call.id)
         account.open += 1
         account.v = version
         if key_warm:
             self._take(key, call, key_used)
         self.holds[call.id] = (call, self.epoch)
         self.calls[call.id] = call
-        return ["admitted", used + call.fare, key_used + call.fare]
+        return ["admitted", account.u[call.day], key_used + call.fare, *([account.b] if is_beyond else [])]
 
     def settle(self, call: Call, verdict: str, free_hangups: int) -> tuple[str, int]:
         self.calls[call.id] = call
@@ -113,26 +132,33 @@ class Model:
             return "held"
         self.holds[call.id] = (call, self.epoch)
         account, key = self.account(call.account), self.key(call.key)
-        for counters in (account, key):
+        if call.id in self.of_pack and account.n == self.epoch:
+            self._move_pack(account, call, call.fare)
+        for counters in (key,) if call.id in self.of_pack else (account, key):
             if counters.knows(self.epoch, call.day):
                 counters.u[call.day] = counters.u.get(call.day, 0) + call.fare
         account.open += account.n == self.epoch
         return "asserted"
 
-    def seed(self, account_name: str, key_name: str, day: int, version: int) -> str:
+    def seed(self, account_name: str, key_name: str, day: int, version: int, *, month: int) -> str:
         account, key = self.account(account_name), self.key(key_name)
         account_warm, key_warm = account.knows(self.epoch, day), key.knows(self.epoch, day)
-        if account_warm and key_warm:
+        knows_packs = account.n == self.epoch and account.b is not None and month in account.c
+        if account_warm and key_warm and (knows_packs or not month):
             return "warm"
         mine = [call for call, epoch in self.holds.values() if epoch == self.epoch and call.account == account_name]
         today = (self.clock_ms + 60_000) // DAY_MS
         if not account_warm:
             fresh = self._fresh(account, today, day)
-            fresh.u[day] = self.posted(day, account=account_name) + sum(call.fare for call in mine if call.day == day)
+            fresh.u[day] = self.posted(day, account=account_name) + sum(
+                call.fare for call in mine if call.day == day and call.id not in self.of_pack
+            )
             fresh.g[day] = 0
             fresh.open = len(mine)
             fresh.v = max(account.v, version)
-            self.accounts[account_name] = fresh
+            self.accounts[account_name] = account = fresh
+        if month:
+            self._seed_packs(account, account_name, month, [call for call in mine if call.id in self.of_pack])
         if not key_warm:
             fresh = self._fresh(key, today, day)
             fresh.u[day] = self.posted(day, key=key_name) + sum(
@@ -151,18 +177,60 @@ class Model:
             self.ledger.setdefault(call_id, verdict)
 
     def posted(self, day: int, *, account: str = "", key: str = "") -> int:
-        """What the ledger says, or will say once it has read the stream."""
+        """What the ledger says, or will say once it has read the stream: of an account what is not of packs, of a key all."""
+        return sum(
+            call.fare
+            for call in self._billed()
+            if call.day == day and (call.key == key or (call.account == account and call.id not in self.of_pack))
+        )
+
+    def posted_of_packs(self, account: str, month: int | None = None) -> int:
+        return sum(
+            call.fare
+            for call in self._billed()
+            if call.account == account and call.id in self.of_pack and month in (None, month_number(call.day))
+        )
+
+    def _billed(self) -> list[Call]:
         first = dict(self.ledger)
         for call_id, verdict in self.stream:
             first.setdefault(call_id, verdict)
-        calls = [self.calls[call_id] for call_id, verdict in first.items() if verdict == "posted"]
-        return sum(call.fare for call in calls if call.day == day and (call.account == account or call.key == key))
+        return [self.calls[call_id] for call_id, verdict in first.items() if verdict == "posted"]
 
     def new_epoch(self, *, forget: bool) -> None:
         self.epoch += 1
         if forget:
             self.leased, self.holds, self.tombstones, self.stream = {}, {}, set(), []
             self.accounts, self.keys = {}, {}
+
+    def _without_pack(self, account: Counters, call: Call, limits: Limits) -> list[Any] | None:
+        """Why no pack pays for it; None: one does."""
+        month, used = month_number(call.day), account.u.get(call.day, 0)
+        if limits.pack <= 0:
+            return ["quota", "account", used]
+        if account.b is None or month not in account.c:
+            return ["cold"]
+        if account.b + call.fare > limits.pack or 0 <= limits.pack_per_month < account.c[month] + call.fare:
+            return ["quota", "account", used, account.b, account.c[month]]
+        return None
+
+    def _move_pack(self, account: Counters, call: Call, fares: int) -> None:
+        """What is not known stays so."""
+        month = month_number(call.day)
+        if account.b is not None:
+            account.b = max(0, account.b + fares)
+        if month in account.c:
+            account.c[month] = max(0, account.c[month] + fares)
+
+    def _seed_packs(self, account: Counters, name: str, month: int, held: list[Call]) -> None:
+        if account.b is not None and month in account.c:
+            return
+        if account.b is None:
+            account.b = self.posted_of_packs(name) + sum(call.fare for call in held)
+        if month not in account.c:
+            of_month = sum(call.fare for call in held if month_number(call.day) == month)
+            account.c[month] = self.posted_of_packs(name, month) + of_month
+        account.c = {old: count for old, count in account.c.items() if old >= month - 1}
 
     def _take(self, counters: Counters, call: Call, used: int) -> None:
         if call.day not in counters.u:
@@ -182,7 +250,9 @@ class Model:
         if counted:
             account.open = max(0, account.open - 1)
         if verdict != "posted":
-            for counters in (account, key):
+            if call.id in self.of_pack and counted:
+                self._move_pack(account, call, -call.fare)
+            for counters in (key,) if call.id in self.of_pack else (account, key):
                 if counters.n == epoch and call.day in counters.u:
                     counters.u[call.day] = max(0, counters.u[call.day] - call.fare)
         return verdict

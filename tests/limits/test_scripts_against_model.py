@@ -12,16 +12,17 @@ import orjson
 import pytest
 import redis
 
+from billing.days import month_number
 from gateway.clock import DAY_MS
 from gateway.limits import scripts
 from gateway.limits.shard import Shard
 from gateway.valkey import Script
-from tests.limits.model import Call, Counters, Model
+from tests.limits.model import Call, Counters, Limits, Model
 
 GATEWAYS = ("g1", "g2")
 KEYS = {"account-1": ("key-1a", "key-1b"), "account-2": ("key-2a",)}
-MIDNIGHT = 20_700 * DAY_MS
-NO_LIMITS = (-1, -1, -1)
+MIDNIGHT = 20_697 * DAY_MS  # and a month begins: 2026-09-01
+NO_LIMITS = Limits()
 STEPS = 1000
 # How often each step is taken. Answers are counted; a walk that never meets one of them proves too little.
 WEIGHTS = {
@@ -52,13 +53,19 @@ class Walk:
     def a_call_asks(self) -> None:
         call = self._a_call(age_ms=self.random.choice((0, 0, 0, 20_000, -20_000, 61_000)), fare=self.random.randint(0, 3))
         version = self.random.choice((3, 3, 3, 3, 2, 1))
-        limits = (self.random.choice((-1, 5, 9)), self.random.choice((-1, -1, 4)), self.random.choice((-1, -1, 2)))
+        limits = Limits(
+            quota=self.random.choice((-1, 2, 5, 9)),
+            key_quota=self.random.choice((-1, -1, 4)),
+            concurrency=self.random.choice((-1, -1, 2)),
+            pack=self.random.choice((0, 8, 40)),
+            pack_per_month=self.random.choice((-1, -1, 6)),
+        )
         answer = self._admit(call, version, limits)
         if answer == "lease":
             self._lease(call.gateway)
             answer = self._admit(call, version, limits)
         if answer == "cold" and self.random.random() < 0.8:
-            self._seed(call.account, call.key, call.day, version)
+            self._seed(call, version, packs=limits.pack > 0)
             answer = self._admit(call, version, limits)
         if answer == "admitted":
             self.running.append(call)
@@ -111,7 +118,7 @@ class Walk:
 
     def a_counter_is_seeded(self) -> None:
         call = self._a_call(age_ms=self.random.choice((0, 20_000)), fare=1)
-        self._seed(call.account, call.key, call.day, self.random.randint(1, 3))
+        self._seed(call, self.random.randint(1, 3), packs=self.random.random() < 0.5)
 
     def a_version_is_raised(self) -> None:
         account, version = self.random.choice(list(KEYS)), self.random.randint(1, 3)
@@ -162,8 +169,15 @@ class Walk:
                 continue
             mine = [call for call, epoch in self.model.holds.values() if call.account == name and epoch == account.n]
             assert account.open == len(mine)
+            of_packs = [call for call in mine if call.id in self.model.of_pack]
             for day, used in account.u.items():
-                assert used == self.model.posted(day, account=name) + sum(call.fare for call in mine if call.day == day)
+                held = sum(call.fare for call in mine if call.day == day and call not in of_packs)
+                assert used == self.model.posted(day, account=name) + held
+            if account.b is not None:
+                assert account.b == self.model.posted_of_packs(name) + sum(call.fare for call in of_packs)
+            for month, used in account.c.items():
+                held = sum(call.fare for call in of_packs if month_number(call.day) == month)
+                assert used == self.model.posted_of_packs(name, month) + held
 
     def _come_back(self, gateways: tuple[str, ...]) -> None:
         """What gateways do before an epoch takes calls: lease, and put back every hold that is open."""
@@ -199,20 +213,21 @@ class Walk:
         again = self._run(scripts.OPEN, (self.shard.epoch, self.shard.wm), (run, "another", 0))
         assert again[0] == nonce
 
-    def _admit(self, call: Call, version: int, limits: tuple[int, int, int]) -> str:
-        quota, key_quota, concurrency = limits
+    def _admit(self, call: Call, version: int, limits: Limits) -> str:
         keys = (
             self.shard.epoch,
             self.shard.leases,
             self.shard.holds_of(call.gateway),
             *self.shard.call(call.id, call.account, call.key),
         )
-        args = (f"n{self.model.epoch}", call.gateway, call.id, call.at_ms, call.day, version, call.fare, quota, key_quota,
-                -1, 1, -1, 1, concurrency, self._packed(call), self._offset())  # fmt: skip
-        expected = self.model.admit(call, version=version, quota=quota, key_quota=key_quota, concurrency=concurrency)
+        packs = (limits.pack, limits.pack_per_month, month_number(call.day)) if limits.pack > 0 else ()
+        args = (f"n{self.model.epoch}", call.gateway, call.id, call.at_ms, call.day, version, call.fare, limits.quota,
+                limits.key_quota, -1, 1, -1, 1, limits.concurrency, self._packed(call), self._offset(), *packs)  # fmt: skip
+        expected = self.model.admit(call, version=version, limits=limits)
         answer = [part.decode() if isinstance(part, bytes) else part for part in self._run(scripts.ADMIT, keys, args)]
         assert answer == expected
         self.met[f"admit:{answer[0]}"] += 1
+        self.met[f"admit:{answer[0]}, packs {len(answer) > 3}"] += 1
         return str(answer[0])
 
     def _settle(self, call: Call, verdict: str, free: int) -> None:
@@ -226,6 +241,7 @@ class Walk:
         assert (final.decode(), held) == self.model.settle(call, verdict, free)
         assert nonce.decode() == f"n{self.model.epoch}"
         if held:
+            self.met[f"settle:of a pack, {final.decode()}"] += call.id in self.model.of_pack
             self.met[f"settle:{verdict} to {final.decode()}" if verdict == "hangup" else f"settle:{verdict}"] += 1
 
     def _assert(self, call: Call) -> None:
@@ -238,6 +254,7 @@ class Walk:
         answer = self._run(scripts.ASSERT, keys, (f"n{self.model.epoch}", call.gateway, call.id, self._packed(call)))
         assert answer.decode() == self.model.put_back(call)
         self.met[f"assert:{answer.decode()}"] += 1
+        self.met[f"assert:of a pack, {answer.decode()}"] += call.id in self.model.of_pack
 
     def _sweep(self, gateway: str, call_id: str | None) -> None:
         call = self.model.calls.get(call_id or "", Call("", gateway, "", "", 0, 0, 0))
@@ -248,23 +265,27 @@ class Walk:
         answer = self._run(scripts.SWEEP, keys, (run, gateway, call.id, "{}", 0, 60_000))
         assert answer.decode() == self.model.sweep(gateway, call_id)
         self.met[f"sweep:{answer.decode()}"] += 1
+        self.met["sweep:of a pack"] += answer == b"swept" and call.id in self.model.of_pack
 
-    def _seed(self, account: str, key: str, day: int, version: int) -> None:
+    def _seed(self, call: Call, version: int, *, packs: bool) -> None:
+        account, key, day, month = call.account, call.key, call.day, month_number(call.day) if packs else 0
         gateways = [name.decode() for name in self._leased()]
         last = self.server.xrevrange(self.shard.events, count=1)
         keys = (self.shard.epoch, self.shard.leases, self.shard.account(account), self.shard.key(key), self.shard.events,
                 *(self.shard.holds_of(gateway) for gateway in gateways))  # fmt: skip
         args = (f"n{self.model.epoch}", account, key, version, day, self.model.posted(day, account=account),
-                self.model.posted(day, key=key), 0, last[0][0] if last else "0-0", self._offset(), *gateways)  # fmt: skip
+                self.model.posted(day, key=key), 0, last[0][0] if last else "0-0", self._offset(), month,
+                self.model.posted_of_packs(account), self.model.posted_of_packs(account, month), *gateways)  # fmt: skip
         answer = self._run(scripts.SEED, keys, args).decode()
-        assert answer == self.model.seed(account, key, day, version)
+        assert answer == self.model.seed(account, key, day, version, month=month)
         self.met[f"seed:{answer}"] += 1
 
     def _leased(self) -> list[bytes]:
         return list(self.server.zrange(self.shard.leases, 0, -1))  # type: ignore[arg-type] # without scores: names
 
     def _packed(self, call: Call) -> bytes:
-        return orjson.dumps([call.account, call.key, call.day, call.fare, "m", "chat", 0, call.at_ms, f"n{self.model.epoch}"])
+        hold = [call.account, call.key, call.day, call.fare, "m", "chat", 0, call.at_ms, f"n{self.model.epoch}"]
+        return orjson.dumps([*hold, month_number(call.day)] if call.id in self.model.of_pack else hold)
 
     def _offset(self) -> int:
         return self.model.clock_ms - time.time_ns() // 1_000_000
@@ -285,13 +306,17 @@ def _counters(hash_: dict[bytes, bytes]) -> Counters:
         open=int(found.get("open", 0)),
         u={int(field[1:]): int(value) for field, value in found.items() if field[0] == "u"},
         g={int(field[1:]): int(value) for field, value in found.items() if field[0] == "g"},
+        b=int(found["b"]) if "b" in found else None,
+        c={int(field[1:]): int(value) for field, value in found.items() if field[0] == "c"},
     )
 
 
 MET = {
     "admit:admitted", "admit:cold", "admit:stale", "admit:quota", "admit:concurrency", "admit:lease", "admit:settled",
-    "admit:skew", "settle:posted", "settle:voided", "settle:hangup to posted", "settle:hangup to voided",
-    "sweep:swept", "sweep:alive", "sweep:gone", "assert:asserted", "assert:held", "assert:settled", "seed:seeded", "seed:warm",
+    "admit:skew", "admit:admitted, packs True", "admit:quota, packs True", "settle:posted", "settle:voided",
+    "settle:hangup to posted", "settle:hangup to voided", "settle:of a pack, posted", "settle:of a pack, voided", "sweep:swept",
+    "sweep:of a pack", "sweep:alive", "sweep:gone", "assert:asserted", "assert:of a pack, asserted", "assert:held",
+    "assert:settled", "seed:seeded", "seed:warm",
 }  # fmt: skip
 
 
@@ -300,4 +325,4 @@ def test_scripts_walk_as_the_model_does(peek: redis.Redis, seed: int) -> None:
     walk = Walk(peek, seed)
     for _ in range(STEPS):
         walk.step()
-    assert set(walk.met) >= MET
+    assert {name for name, times in walk.met.items() if times} >= MET
