@@ -6,7 +6,9 @@ from datetime import date, datetime, timedelta
 from uuid import UUID
 
 from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
+from psycopg.rows import TupleRow, dict_row
+
+from billing.entitled import SOME, at_ms, term_from_row
 
 # Percent of the day's quota.
 THRESHOLDS = (50, 80, 100)
@@ -17,10 +19,6 @@ TAKEN_SECONDS = 60
 _PROBLEM_LENGTH = 300
 
 _USED = "SELECT account_id, sum(fares)::bigint FROM usage_daily WHERE day = %s GROUP BY account_id HAVING sum(fares) > 0"
-_QUOTAS = """
-SELECT a.id, p.quota_per_day FROM accounts a JOIN plans p ON p.code = a.plan_code AND p.version = a.plan_version
- WHERE a.id = ANY(%s) AND p.quota_per_day > 0
-"""
 # Of several that are reached at once only the highest is told; the others are noted, so that they are not told later.
 _NOTE = """
 INSERT INTO alerts (account_id, kind, day, threshold, used, quota, reached_at, next_try_at)
@@ -80,10 +78,14 @@ async def used_by_account(connection: AsyncConnection[TupleRow], day: date) -> d
     return dict(await cursor.fetchall())
 
 
-async def quotas_of(connection: AsyncConnection[TupleRow], accounts: Sequence[UUID]) -> dict[UUID, int]:
-    """Fares a day, of those that have a quota."""
-    cursor = await connection.execute(_QUOTAS, (list(accounts),))
-    return dict(await cursor.fetchall())
+async def quotas_of(
+    connection: AsyncConnection[TupleRow], accounts: Sequence[UUID], now: datetime, grace_days: int
+) -> dict[UUID, int]:
+    """Fares a day by the plans that they have now, of those that have a quota."""
+    cursor = connection.cursor(row_factory=dict_row)
+    await cursor.execute(SOME.encode(), {"ids": list(accounts)})
+    terms = {row["id"]: term_from_row(row, at_ms(now), grace_days) for row in await cursor.fetchall()}
+    return {account: term.plan.quota_per_day for account, term in terms.items() if term.plan.quota_per_day}
 
 
 async def note(

@@ -14,7 +14,7 @@ SELECT day, count(DISTINCT account_id) AS accounts, sum(fares)::bigint AS fares,
   FROM usage_daily WHERE day BETWEEN :first AND :last GROUP BY day ORDER BY day DESC
 """
 BY_ACCOUNT = """
-SELECT used.account_id, a.name, a.plan_code, used.fares, used.calls, used.prompt_tokens, used.completion_tokens
+SELECT used.account_id, a.name, used.fares, used.calls, used.prompt_tokens, used.completion_tokens
   FROM (SELECT account_id, sum(fares)::bigint AS fares, sum(posted + voided + expired)::bigint AS calls,
                sum(prompt_tokens)::bigint AS prompt_tokens, sum(completion_tokens)::bigint AS completion_tokens
           FROM usage_daily WHERE day BETWEEN :first AND :last GROUP BY account_id ORDER BY 2 DESC, 1 LIMIT :limit) used
@@ -46,11 +46,10 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Heavy:
-    """One of the accounts that used most. `name` and `plan_code` are None where the account is gone."""
+    """One of the accounts that used most. `name` is None where the account is gone."""
 
     account_id: UUID
     name: str | None
-    plan_code: str | None
     fares: int
     calls: int
     prompt_tokens: int

@@ -131,3 +131,5 @@ DEFAULT_PLANS = (
          Envelope(None, None, None, None, 8, 16), QueueTerms(0, 0, 100, ttft_target_ms=1_000)),
 )
 # fmt: on
+# All models and Pro's envelope, behind whoever pays.
+TRIAL_PLAN = Plan("trial", 1, "Trial", 0, 100, "free", _opened("enterprise"), DEFAULT_PLANS[1].envelope, DEFAULT_PLANS[0].queue)

@@ -4,7 +4,7 @@ from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert
 
 from billing.database import open_engine
-from billing.plans import DEFAULT_PLANS, row_from_plan
+from billing.plans import DEFAULT_PLANS, TRIAL_PLAN, row_from_plan
 from billing.tables import plans
 
 
@@ -19,6 +19,6 @@ def seed(database_url: str) -> int:
 
 
 def seed_plans(connection: Connection) -> int:
-    rows = [row_from_plan(plan) for plan in DEFAULT_PLANS]
+    rows = [row_from_plan(plan) for plan in (*DEFAULT_PLANS, TRIAL_PLAN)]
     added = connection.execute(insert(plans).values(rows).on_conflict_do_nothing(constraint="plans_pkey").returning(plans.c.code))
     return len(added.all())

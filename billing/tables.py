@@ -260,6 +260,45 @@ subscriptions = Table(
 )
 Index("subscriptions_alive_idx", subscriptions.c.account_id, postgresql_where=subscriptions.c.ended_at.is_(None))
 
+# One an account and a person.
+trials = Table(
+    "trials",
+    metadata,
+    Column("account_id", Uuid, nullable=False),
+    Column("email_normal", Text, nullable=False),
+    Column("network", CIDR),
+    Column("plan_code", Text, nullable=False),
+    Column("plan_version", Integer, nullable=False),
+    Column("started_at", _TIME, nullable=False),
+    Column("ends_at", _TIME, nullable=False),
+    PrimaryKeyConstraint("account_id", name="trials_pkey"),
+    UniqueConstraint("email_normal", name="trials_email_normal_key"),
+    ForeignKeyConstraint(["account_id"], ["accounts.id"], name="trials_account_fkey"),
+    ForeignKeyConstraint(["plan_code", "plan_version"], ["plans.code", "plans.version"], name="trials_plan_fkey"),
+    Index("trials_network_idx", "network", "started_at"),
+)
+
+# Plans that an admin gave, or agreed on in a contract.
+grants = Table(
+    "grants",
+    metadata,
+    Column("id", Uuid, nullable=False),
+    Column("account_id", Uuid, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("plan_code", Text, nullable=False),
+    Column("plan_version", Integer, nullable=False),
+    Column("from_at", _TIME, nullable=False),
+    Column("until_at", _TIME),  # null: until it is revoked
+    Column("actor", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("made_at", _TIME, nullable=False, server_default=func.now()),
+    Column("revoked_at", _TIME),
+    PrimaryKeyConstraint("id", name="grants_pkey"),
+    ForeignKeyConstraint(["account_id"], ["accounts.id"], name="grants_account_fkey"),
+    ForeignKeyConstraint(["plan_code", "plan_version"], ["plans.code", "plans.version"], name="grants_plan_fkey"),
+    Index("grants_account_id_idx", "account_id"),
+)
+
 # Fares beyond the day's quota, each bought by one payment; without one an admin gave it. It never expires.
 packs = Table(
     "packs",

@@ -1,12 +1,15 @@
 """What the GPUs did for whom: slot time, tokens and fares by account and model, from the ledger's rows."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, Row, text
+
+from billing.entitlements import Term
 
 # A slot is held from the grant to the end: the whole time less the wait. What never reached a replica cost nothing; of a call
 # whose gateway died nobody knows the time, and the house bears it. Tokens and time are of all calls, fares of posted ones.
@@ -23,19 +26,17 @@ WITH summed AS (
    WHERE day BETWEEN :first AND :last AND replica IS NOT NULL AND total_ms IS NOT NULL
    GROUP BY account_id, model
 )
-SELECT s.account_id, a.name AS account, a.plan_code, a.plan_version, s.model, s.first_day, s.calls, s.fares, s.slot_ms,
+SELECT s.account_id, a.name AS account, s.model, s.first_day, s.calls, s.fares, s.slot_ms,
        s.prompt_tokens, s.cached_tokens, s.completion_tokens
   FROM summed s JOIN accounts a ON a.id = s.account_id
  ORDER BY a.name, s.model
 """
 )
 
-_ON_PLANS = text("SELECT plan_code, plan_version, count(*) AS accounts FROM accounts GROUP BY plan_code, plan_version")
-
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """One account's calls to one model; the plan is the account's own of today. `slot_ms` is how long they held slots."""
+    """One account's calls to one model; the plan is what the account has now. `slot_ms` is how long they held slots."""
 
     account_id: UUID
     account: str
@@ -55,12 +56,19 @@ class Worked:
         return self.plan_code, self.plan_version
 
 
-def worked(connection: Connection, first: date, last: date) -> list[Worked]:
-    """By account's name and model. Reads every row of these days: for administration, never for a page that people wait for."""
+def worked(connection: Connection, first: date, last: date, terms: Mapping[UUID, Term]) -> list[Worked]:
+    """By account's name and model. Reads every row of these days: for administration, never for a page that people wait for.
+
+    `terms`: what each account has now.
+    """
     rows: Sequence[Row[Any]] = connection.execute(_WORKED, {"first": first, "last": last}).all()
-    return [Worked(**row._mapping) for row in rows]  # noqa: SLF001 - documented under this name
+    return [
+        Worked(**row._mapping, plan_code=plan.code, plan_version=plan.version)  # noqa: SLF001 - documented under this name
+        for row in rows
+        for plan in [terms[row.account_id].plan]
+    ]
 
 
-def accounts_on_plans(connection: Connection) -> dict[tuple[str, int], int]:
-    """How many accounts are on each version of a plan, whether they call or not."""
-    return {(row.plan_code, row.plan_version): row.accounts for row in connection.execute(_ON_PLANS)}
+def accounts_on_plans(terms: Iterable[Term]) -> Counter[tuple[str, int]]:
+    """How many accounts have each version of a plan, whether they call or not."""
+    return Counter((term.plan.code, term.plan.version) for term in terms)

@@ -28,7 +28,8 @@ Session = psycopg.AsyncConnection[TupleRow]
 class Alerting:
     """One per worker; several are harmless, as a row of the record says what was noticed and who tells it."""
 
-    def __init__(self, pepper: str, poster: Poster, clock: Clock, log: Log) -> None:
+    def __init__(self, pepper: str, poster: Poster, clock: Clock, log: Log, *, grace_days: int) -> None:
+        self._grace_days = grace_days
         self._pepper, self._poster, self._clock, self._log = pepper, poster, clock, log
         self._seen: tuple[int, Mapping[UUID, int]] = (0, {})
 
@@ -39,7 +40,7 @@ class Alerting:
         before = self._seen[1] if self._seen[0] == day else {}
         moved = {account: fares for account, fares in used.items() if before.get(account) != fares}
         if moved:
-            quotas = await quotas_of(connection, list(moved))
+            quotas = await quotas_of(connection, list(moved), self._now(), self._grace_days)
             if noted := await note(connection, moved, quotas, date_of(day), self._now()):
                 self._log.info("quota_thresholds_reached", alerts=noted)
         self._seen = (day, used)

@@ -81,6 +81,9 @@ class Settings(BaseSettings):
         default=None, description="what Stripe signs its events with; several, separated by commas, while one replaces another"
     )
     stripe_api_base: str | None = Field(default=None, pattern=r"^https?://", description="a server that stands in for Stripe")
+    grace_days: int = Field(default=7, ge=0, le=90, description="a plan goes on so long after a bill of it was not paid")
+    trial_days: int = Field(default=7, ge=1, le=365)
+    trials_per_network: int = Field(default=3, ge=1, description="trials begun in a day from one /24, or /48 of IPv6")
     packs: Annotated[tuple[str, ...], NoDecode] = Field(
         default=("1000:500", "10000:4000"), description="requests:cents, separated by commas: what is sold beyond the quota"
     )

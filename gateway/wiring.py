@@ -98,7 +98,8 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
         record = Reader(settings.database_url.get_secret_value(), connections=2)
         await record.open()
         stack.push_async_callback(record.close)
-        house = _build(settings, await _source(stack, settings), await _keyring(stack, settings), record)
+        clock = Clock(settings.clock_offset_ms)
+        house = _build(settings, clock, await _source(stack, settings), await _keyring(stack, settings, clock), record)
         stack.callback(house.log.flush)
         await house.valkey.start()
         stack.push_async_callback(house.valkey.close)
@@ -117,8 +118,7 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
         yield house
 
 
-def _build(settings: Settings, source: Source, keyring: Keyring, record: Reader) -> House:
-    clock = Clock(settings.clock_offset_ms)
+def _build(settings: Settings, clock: Clock, source: Source, keyring: Keyring, record: Reader) -> House:
     redis_url = settings.redis_url.get_secret_value()
     valkey = Valkey(redis_url, settings.valkey_timeout_ms)
     fleet = Fleet.load(settings.fleet_file) if settings.fleet_file else Fleet(())
@@ -191,11 +191,11 @@ async def _source(stack: AsyncExitStack, settings: Settings) -> Source:
     return read
 
 
-async def _keyring(stack: AsyncExitStack, settings: Settings) -> Keyring:
-    store = KeyStore(settings.database_url.get_secret_value())
+async def _keyring(stack: AsyncExitStack, settings: Settings, clock: Clock) -> Keyring:
+    store = KeyStore(settings.database_url.get_secret_value(), grace_days=settings.grace_days)
     await store.open()
     stack.push_async_callback(store.close)
-    return Keyring(store, settings.key_pepper.get_secret_value())
+    return Keyring(store, settings.key_pepper.get_secret_value(), now_ms=clock.now_ms)
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

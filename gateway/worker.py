@@ -134,7 +134,8 @@ class Worker:
 
     def _keep_alerting(self, stop: asyncio.Event) -> list[asyncio.Task[None]]:
         poster = Poster(Policy.of(self._settings.alerts_allowed))
-        alerts = alerting.Alerting(self._settings.key_pepper.get_secret_value(), poster, self._clock, self._log)
+        pepper, grace_days = self._settings.key_pepper.get_secret_value(), self._settings.grace_days
+        alerts = alerting.Alerting(pepper, poster, self._clock, self._log, grace_days=grace_days)
         return [
             asyncio.create_task(self._keep("alerts", alerts.notice, alerting.NOTICE_SECONDS, stop)),
             asyncio.create_task(self._keep("alert_posts", alerts.deliver, alerting.DELIVER_SECONDS, stop)),

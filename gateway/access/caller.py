@@ -1,9 +1,10 @@
 """Who is calling: one frozen snapshot of a key, its account and its plan, and the pure check of what it may do now."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Literal, get_args
 
+from billing.entitlements import FOREVER, Source, Term
 from billing.plans import Plan
 from gateway.limits.policy import Numbers, numbers
 
@@ -60,11 +61,24 @@ class Caller:
     key_requests_per_minute: int | None
     pack_fares: int = 0  # of the account's packs, used or not
     pack_fares_per_month: int | None = None
+    source: Source = "account"  # what gives the plan
+    until_ms: int = FOREVER  # the plan is another from then on, and nobody has to say so
+    later: tuple[Term, ...] = field(default=(), repr=False)
     digest: bytes = field(default=b"", repr=False)
     numbers: Numbers = field(init=False, repr=False, compare=False)  # what the gate checks, worked out once a snapshot
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "numbers", numbers(self))
+
+
+def at(caller: Caller, now_ms: int) -> Caller:
+    """The same snapshot with the plan of now."""
+    if now_ms < caller.until_ms:
+        return caller
+    later = caller.later
+    while len(later) > 1 and now_ms >= later[0].until:
+        later = later[1:]
+    return replace(caller, plan=later[0].plan, source=later[0].source, until_ms=later[0].until, later=later[1:])
 
 
 def refusal(caller: Caller, model: str | None, address: str, now_ms: int, *, scope: Scope = "inference") -> None:

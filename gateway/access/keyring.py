@@ -3,9 +3,10 @@
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import TypeVar
 
-from gateway.access.caller import Caller, KeyRefused
+from gateway.access.caller import Caller, KeyRefused, at
 from gateway.access.keys import digest, looks_valid
 from gateway.access.keystore import KeyStore, KeyStoreUnavailable
 from gateway.access.unknown import Tries
@@ -28,9 +29,11 @@ class KeyUnknown(KeyRefused):
 class Keyring:
     """One per process. A snapshot stays until the gate calls it stale; `caller` can be asked for a young one."""
 
-    def __init__(self, store: KeyStore, pepper: str, *, tries: Tries | None = None, known_max: int = KNOWN_MAX) -> None:
+    def __init__(self, store: KeyStore, pepper: str, *, now_ms: Callable[[], int], tries: Tries | None = None,
+                 known_max: int = KNOWN_MAX) -> None:  # fmt: skip
         self._store = store
         self._pepper = pepper
+        self._now_ms = now_ms
         self._tries = tries or Tries()
         self._known_max = known_max
         self._known: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
@@ -72,7 +75,11 @@ class Keyring:
         if entry is None or (seconds_old is not None and time.monotonic() - entry[1] > seconds_old):
             return None
         self._known.move_to_end(hashed)
-        return entry[0]
+        caller, loaded = entry
+        if caller.until_ms <= (now_ms := self._now_ms()):
+            caller = at(caller, now_ms)
+            self._known[hashed] = (caller, loaded)
+        return caller
 
     def _known_to_be_unknown(self, hashed: bytes) -> bool:
         until = self._unknown.get(hashed)
@@ -125,6 +132,7 @@ class Keyring:
             self._known.pop(hashed, None)
             _put(self._unknown, hashed, time.monotonic() + UNKNOWN_SECONDS, UNKNOWN_MAX)
             return None
+        found = at(found, self._now_ms())
         self._unknown.pop(hashed, None)
         _put(self._known, hashed, (found, time.monotonic()), self._known_max)
         return found

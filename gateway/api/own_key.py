@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from billing.entitlements import FOREVER
 from gateway.access.caller import Caller
 from gateway.api.receipts import utc
 from gateway.wiring import House
@@ -16,7 +17,14 @@ async def describe_key(house: House, caller: Caller) -> dict[str, Any]:
         "object": "key",
         "id": caller.key_id,
         "account": caller.account_name,
-        "plan": {"code": plan.code, "version": plan.version, "name": plan.name, "class": plan.service_class},
+        "plan": {
+            "code": plan.code,
+            "version": plan.version,
+            "name": plan.name,
+            "class": plan.service_class,
+            "source": caller.source,
+            "until": None if caller.until_ms >= FOREVER else utc(caller.until_ms),
+        },
         "limits": {
             "requests_per_day": quota,
             "requests_per_minute": envelope.requests_per_minute,

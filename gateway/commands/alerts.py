@@ -2,8 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated
 from uuid import uuid4
@@ -13,7 +11,7 @@ import typer
 
 from billing.accounts import find_account
 from billing.alert_targets import Alert, NoAlertTarget, alerts_of, clear_target, find_target, set_target, target_of
-from gateway.commands.record import actor, changing, reading, say
+from gateway.commands.record import actor, changing, reading, refused_by, say
 from gateway.commands.show import Json, show_json, show_table
 from gateway.fetch.address import AddressWrong, web_address
 from gateway.fetch.policy import Policy
@@ -47,7 +45,7 @@ def set_(
 @app.command()
 def clear(account: Account) -> None:
     """Send nothing any more."""
-    with _refusals(), changing() as connection:
+    with refused_by(NoAlertTarget), changing() as connection:
         clear_target(connection, find_account(connection, account).id, actor=actor())
 
 
@@ -71,7 +69,7 @@ def show(account: Account, as_json: Json = False) -> None:
 def test(account: Account) -> None:
     """Send a signed message of the type `test` now. Exit code 1 when the address does not take it."""
     settings = Settings.load()
-    with _refusals(), reading() as connection:
+    with refused_by(NoAlertTarget), reading() as connection:
         target = target_of(connection, find_account(connection, account).id)
     secret = signing_secret(settings.key_pepper.get_secret_value(), target.account_id, target.salt)
     body = orjson.dumps({"type": "test", "timestamp": datetime.now(UTC), "data": {"account": {"id": str(target.account_id)}}})
@@ -82,15 +80,6 @@ def test(account: Account) -> None:
         say(f"It was not delivered: {problem}.")
         raise typer.Exit(1) from None
     say("Delivered.")
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    try:
-        yield
-    except NoAlertTarget as refusal:
-        say(str(refusal))
-        raise typer.Exit(1) from None
 
 
 def _check(url: str, policy: Policy) -> None:

@@ -1,9 +1,10 @@
 """`faregate plans check`, and what a new version of a plan is measured by before it is saved."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 from sqlalchemy import Connection
@@ -11,6 +12,8 @@ from sqlalchemy import Connection
 from backends.fleet import Fleet, Replica
 from billing.concerns import Concern, concerns, new_concerns
 from billing.dearest import Dear, dearest_accounts
+from billing.entitled import plans_at
+from billing.entitlements import Term
 from billing.margin import Assumed, Margin, Pool, Typical, margin, margins, typical
 from billing.money import dollars
 from billing.plan_versions import PlanLoses, list_plans
@@ -32,11 +35,13 @@ Busy = Annotated[int, typer.Option(min=1, max=100, help="How much of their time 
 
 def check(days: Days = DAYS, busy_percent: Busy = BUSY_PERCENT, as_json: Json = False) -> None:
     """Show what each plan brings and what its calls cost in GPU time, from the ledger and the fleet file's prices."""
+    settings = Settings.load()
     with reading() as connection:
-        pools = fleet_pools(Settings.load())
-        rows, assumed = _read(connection, pools, days, busy_percent)
+        pools = fleet_pools(settings)
+        terms = plans_at(connection, datetime.now(UTC), settings.grace_days)
+        rows, assumed = _read(connection, pools, terms, days, busy_percent)
         plans = [version.plan for version in list_plans(connection)]
-        everybody = accounts_on_plans(connection)
+        everybody = accounts_on_plans(terms.values())
     newest = {plan.code: plan for plan in plans}.values()
     current = [plan for plan in plans if plan in newest or everybody.get((plan.code, plan.version))]
     sheets = margins(current, rows, everybody, assumed)
@@ -55,10 +60,12 @@ def check(days: Days = DAYS, busy_percent: Busy = BUSY_PERCENT, as_json: Json = 
 
 def refuse_losses(connection: Connection, before: Plan, after: Plan, *, is_accepted: bool) -> None:
     """Says what a change makes worse; nothing where no replica has a price. Raises: PlanLoses, unless that was accepted."""
-    pools = fleet_pools(Settings.load())
+    settings = Settings.load()
+    pools = fleet_pools(settings)
     if not any(pool.cents_per_hour for pool in pools):
         return
-    rows, assumed = _read(connection, pools, DAYS, BUSY_PERCENT)
+    terms = plans_at(connection, datetime.now(UTC), settings.grace_days)
+    rows, assumed = _read(connection, pools, terms, DAYS, BUSY_PERCENT)
     found = new_concerns(margin(before, rows, 0, assumed), margin(_as(after, before), rows, 0, assumed))
     if not found:
         return
@@ -87,10 +94,12 @@ def _pool(catalogue: Catalogue, account: str, model: str, replicas: Sequence[Rep
     return Pool(named.id, named.tier, sum(replica.slots for replica in replicas), whole, account)
 
 
-def _read(connection: Connection, pools: list[Pool], days: int, busy_percent: int) -> tuple[list[Worked], Assumed]:
+def _read(
+    connection: Connection, pools: list[Pool], terms: Mapping[UUID, Term], days: int, busy_percent: int
+) -> tuple[list[Worked], Assumed]:
     """A ledger that is younger than the days asked for is taken for as many days as it has."""
     today = datetime.now(UTC).date()
-    rows = worked(connection, today - timedelta(days=days - 1), today)
+    rows = worked(connection, today - timedelta(days=days - 1), today, terms)
     lived = (today - min((row.first_day for row in rows), default=today)).days + 1
     return rows, Assumed(pools, busy_percent, lived)
 

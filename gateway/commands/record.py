@@ -83,6 +83,16 @@ def refusals() -> Iterator[None]:
     raise typer.Exit(1)
 
 
+@contextmanager
+def refused_by(*errors: type[Exception]) -> Iterator[None]:
+    """A command's own refusals: one line and code 1, as well."""
+    try:
+        yield
+    except errors as refusal:
+        say(str(refusal))
+        raise typer.Exit(1) from None
+
+
 def say(line: str) -> None:
     Console(stderr=True, highlight=False).print(f"faregate: {line}", markup=False, soft_wrap=True)
 

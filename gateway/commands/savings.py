@@ -6,14 +6,16 @@ from typing import Annotated, Any
 import typer
 
 from billing.accounts import find_account
+from billing.entitled import plans_at
 from billing.money import dollars
-from billing.plan_versions import find_version, plan_on_offer
+from billing.plan_versions import plan_on_offer
 from billing.plans import Plan
 from billing.savings import Compared, Imagined, compare, what_if
 from billing.token_prices import SOURCE, token_prices
 from billing.traffic import traffic
 from gateway.commands.record import reading
 from gateway.commands.show import Json, show_json, show_table
+from gateway.settings import Settings
 from models.catalogue import Catalogue
 
 Account = Annotated[str, typer.Argument(help="The account's name or id.")]
@@ -27,7 +29,7 @@ def savings(account: Account, days: Days = 30, as_json: Json = False) -> None:
     today = datetime.now(UTC).date()
     with reading() as connection:
         found = find_account(connection, account)
-        plan = find_version(connection, found.plan_code, found.plan_version).plan
+        plan = plans_at(connection, datetime.now(UTC), Settings.load().grace_days, [found.id])[found.id].plan
         first = max(today - timedelta(days=days - 1), found.created_at.astimezone(UTC).date())
         carried = traffic(connection, found.id, first, today)
     prices = token_prices((one.model for one in carried), today)

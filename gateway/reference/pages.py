@@ -171,7 +171,10 @@ SCHEMAS: dict[str, Schema] = {
         object=text("The kind of this object.", const="key"),
         id=text("The key's id; the key itself is shown once, when it is made."),
         account=text("Whose it is."),
-        plan=anything("`code`, `version`, `name`, `class`."),
+        plan=anything(
+            "`code`, `version`, `name`, `class`; `source`: what gives it (account, subscription, trial, grant, contract); "
+            "`until`: when it may be another, null where nothing says so."
+        ),
         limits=anything(
             "Requests a day and a minute, calls at once, tokens in and out, `n`, images. null: no limit of the plan's."
         ),
@@ -229,7 +232,7 @@ EXAMPLES: dict[str, Any] = {
         "object": "key",
         "id": "019ad8f2-0000-7000-8000-000000000000",
         "account": "acme",
-        "plan": {"code": "free", "version": 1, "name": "Free", "class": "free"},
+        "plan": {"code": "free", "version": 1, "name": "Free", "class": "free", "source": "account", "until": None},
         "limits": {"requests_per_day": 60, "requests_per_minute": 10, "concurrency": 2},
         "used": 12,
         "remaining": 48,

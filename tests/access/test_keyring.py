@@ -23,6 +23,7 @@ from gateway.access.keyring import KeyMalformed, Keyring, KeyUnknown
 from gateway.access.keys import digest, mint
 from gateway.access.keystore import FIND_KEY, KeyStore, KeyStoreUnavailable
 from gateway.access.unknown import TooManyUnknownKeys, Tries
+from gateway.clock import Clock
 from tests.support.services import PostgresServer, running_postgres
 
 PEPPER = "p" * 32
@@ -61,7 +62,7 @@ def issued(engine: Engine, account: Account) -> Issued:
 
 @asynccontextmanager
 async def opened(database_url: str, timeout_seconds: float = 5.0) -> AsyncIterator[CountingStore]:
-    store = CountingStore(database_url, timeout_seconds=timeout_seconds)
+    store = CountingStore(database_url, grace_days=7, timeout_seconds=timeout_seconds)
     await store.open()
     try:
         yield store
@@ -76,7 +77,7 @@ async def store(database_url: str) -> AsyncIterator[CountingStore]:
 
 
 async def test_a_miss_is_one_query_and_a_hit_is_none(store: CountingStore, issued: Issued, account: Account) -> None:
-    keyring = Keyring(store, PEPPER)
+    keyring = Keyring(store, PEPPER, now_ms=Clock().now_ms)
     assert keyring.peek(issued.token) is None
     caller = await keyring.caller(issued.token, ADDRESS)
     assert (caller.account_id, caller.key_id, caller.account_name) == (str(account.id), str(issued.key.id), "acme")
@@ -90,14 +91,14 @@ async def test_a_miss_is_one_query_and_a_hit_is_none(store: CountingStore, issue
 
 
 async def test_a_hundred_at_once_are_one_query(store: CountingStore, issued: Issued) -> None:
-    keyring = Keyring(store, PEPPER)
+    keyring = Keyring(store, PEPPER, now_ms=Clock().now_ms)
     callers = await asyncio.gather(*(keyring.caller(issued.token, ADDRESS) for _ in range(100)))
     assert len({id(caller) for caller in callers}) == 1
     assert store.asked == 1
 
 
 async def test_one_who_leaves_takes_nothing_from_the_others(store: CountingStore, issued: Issued) -> None:
-    keyring = Keyring(store, PEPPER)
+    keyring = Keyring(store, PEPPER, now_ms=Clock().now_ms)
     first = asyncio.ensure_future(keyring.caller(issued.token, ADDRESS))
     second = asyncio.ensure_future(keyring.caller(issued.token, ADDRESS))
     await asyncio.sleep(0)
@@ -106,7 +107,7 @@ async def test_one_who_leaves_takes_nothing_from_the_others(store: CountingStore
 
 
 async def test_junk_costs_no_query_and_an_unknown_key_one_for_a_while(store: CountingStore) -> None:
-    keyring = Keyring(store, PEPPER)
+    keyring = Keyring(store, PEPPER, now_ms=Clock().now_ms)
     with pytest.raises(KeyMalformed):
         await keyring.caller("sk-123", ADDRESS)
     assert store.asked == 0
@@ -118,7 +119,7 @@ async def test_junk_costs_no_query_and_an_unknown_key_one_for_a_while(store: Cou
 
 
 async def test_guessing_is_slowed_down_by_address_and_good_keys_are_not_counted(store: CountingStore, issued: Issued) -> None:
-    keyring = Keyring(store, PEPPER, tries=Tries(tries=3))
+    keyring = Keyring(store, PEPPER, now_ms=Clock().now_ms, tries=Tries(tries=3))
     for _ in range(3):
         with pytest.raises(KeyUnknown):
             await keyring.caller(mint(), ADDRESS)
@@ -142,7 +143,7 @@ def test_a_v6_network_counts_as_one_address_and_a_try_can_be_given_back() -> Non
 
 
 async def test_a_reload_sees_the_change(store: CountingStore, issued: Issued, account: Account, engine: Engine) -> None:
-    keyring = Keyring(store, PEPPER)
+    keyring = Keyring(store, PEPPER, now_ms=Clock().now_ms)
     before = await keyring.caller(issued.token, ADDRESS)
     with engine.begin() as connection:
         revoke_key(connection, issued.key.id, actor="test")
@@ -159,7 +160,7 @@ async def test_a_reload_sees_the_change(store: CountingStore, issued: Issued, ac
 
 
 async def test_a_young_snapshot_can_be_asked_for(store: CountingStore, issued: Issued, engine: Engine) -> None:
-    keyring = Keyring(store, PEPPER)
+    keyring = Keyring(store, PEPPER, now_ms=Clock().now_ms)
     await keyring.caller(issued.token, ADDRESS)
     with engine.begin() as connection:
         revoke_key(connection, issued.key.id, actor="test")
@@ -168,7 +169,7 @@ async def test_a_young_snapshot_can_be_asked_for(store: CountingStore, issued: I
 
 
 async def test_the_cache_is_bounded(store: CountingStore, account: Account, engine: Engine) -> None:
-    keyring = Keyring(store, PEPPER, known_max=2)
+    keyring = Keyring(store, PEPPER, now_ms=Clock().now_ms, known_max=2)
     with engine.begin() as connection:
         tokens = [issue_key(connection, account.id, Terms("k"), pepper=PEPPER, actor="test").token for _ in range(3)]
     for token in tokens:
@@ -180,7 +181,7 @@ async def test_postgresql_frozen_or_gone_is_never_an_unknown_key() -> None:
     with running_postgres() as server:
         token = _issue_on(server)
         async with opened(server.url("migrated"), timeout_seconds=0.5) as store:
-            keyring = Keyring(store, PEPPER)
+            keyring = Keyring(store, PEPPER, now_ms=Clock().now_ms)
             known = await keyring.caller(token, ADDRESS)
             frozen = [server.process.pid, *_backends(server)]
             for pid in frozen:

@@ -14,6 +14,7 @@ from gateway.access.issue import Issued, Terms, issue_key, list_keys
 from gateway.access.keyring import KeyMalformed, Keyring, KeyUnknown
 from gateway.access.keystore import KeyStore
 from gateway.access.users import create_user
+from gateway.clock import Clock
 
 PEPPER = "p" * 32
 ADDRESS = "192.0.2.1"
@@ -37,9 +38,9 @@ def issued(engine: Engine) -> Issued:
 
 @pytest.fixture
 async def keyring(database_url: str) -> AsyncIterator[Keyring]:
-    store = KeyStore(database_url)
+    store = KeyStore(database_url, grace_days=7)
     await store.open()
-    yield Keyring(store, PEPPER)
+    yield Keyring(store, PEPPER, now_ms=Clock().now_ms)
     await store.close()
 
 

@@ -36,7 +36,7 @@ def connection(database_url: str) -> Iterator[Connection]:
 
 
 def test_seeding_twice_adds_nothing_and_changes_nothing(database_url: str) -> None:
-    assert seed(database_url) == 4
+    assert seed(database_url) == 5
     with psycopg.connect(database_url) as raw:
         raw.execute("UPDATE plans SET quota_per_day = 61 WHERE code = 'free'")
     assert seed(database_url) == 0

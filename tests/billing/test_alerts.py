@@ -139,6 +139,6 @@ async def test_an_address_that_was_taken_back_gets_nothing_more(connection: Conn
 
 
 async def test_quotas_are_those_of_the_plans_and_none_where_there_is_none(connection: Connection, acme: UUID) -> None:
-    assert await alerts.quotas_of(connection, [acme]) == {acme: 60}
+    assert await alerts.quotas_of(connection, [acme], datetime.now(UTC), 7) == {acme: 60}
     await connection.execute("UPDATE accounts SET plan_code = 'enterprise'")
-    assert await alerts.quotas_of(connection, [acme]) == {}
+    assert await alerts.quotas_of(connection, [acme], datetime.now(UTC), 7) == {}

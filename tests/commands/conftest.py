@@ -5,10 +5,13 @@ import typer
 from typer.testing import CliRunner, Result
 
 from billing.seed import seed
-from gateway.commands import accounts, keys, ledger, plans, usage
+from gateway.commands import accounts, grants, keys, ledger, packs, plans, trials, usage
 from tests.commands.rows import Run
 
-GROUPS = {"accounts": accounts.app, "keys": keys.app, "ledger": ledger.app, "plans": plans.app, "usage": usage.app}
+GROUPS = {
+    "accounts": accounts.app, "grants": grants.app, "keys": keys.app, "ledger": ledger.app, "packs": packs.app,
+    "plans": plans.app, "trials": trials.app, "usage": usage.app,
+}  # fmt: skip
 
 
 @pytest.fixture

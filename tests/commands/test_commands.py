@@ -186,7 +186,7 @@ def test_a_plan_gets_a_new_version_and_accounts_stay_on_theirs(run: Run) -> None
     later = answer(run("plans new-version pro --quota-per-day 9 --effective-from 2100-01-01 --json"))
     assert later["effective_from"] == "2100-01-01T00:00:00Z"
     assert answer(run("accounts set-plan old pro --json"))["plan_version"] == 2
-    assert len(answer(run("plans list --json"))) == 6
+    assert len(answer(run("plans list --json"))) == 7
     assert "Enterprise" in run("plans list").stdout
     assert "2,000" in run("plans show pro --version 2").stdout
 

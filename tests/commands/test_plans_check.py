@@ -94,7 +94,7 @@ def test_an_account_on_an_older_version_is_shown_with_it(run: Run) -> None:
     run("plans new-version pro --name Professional")
     run("plans new-version premium --name Best")
     shown = {(plan["plan_code"], plan["plan_version"]): plan["accounts"] for plan in sheet(run)["plans"]}
-    assert shown == {("free", 1): 0, ("pro", 1): 1, ("pro", 2): 0, ("premium", 2): 0, ("enterprise", 1): 0}
+    assert shown == {("free", 1): 0, ("pro", 1): 1, ("pro", 2): 0, ("premium", 2): 0, ("enterprise", 1): 0, ("trial", 1): 0}
 
 
 @pytest.mark.usefixtures("acme")
