@@ -17,13 +17,14 @@ class Row:
     reason: str
     fare: int
     status: int | None
+    from_pack: bool
 
 
 def rows(database_url: str, customer: Customer | None = None) -> Sequence[Row]:
     """Every row, or one customer's."""
     with psycopg.connect(database_url) as connection, connection.cursor(row_factory=class_row(Row)) as cursor:
         return cursor.execute(
-            "SELECT id::text, verdict, reason, fare, status FROM requests"
+            "SELECT id::text, verdict, reason, fare, status, from_pack FROM requests"
             " WHERE %(account)s::uuid IS NULL OR account_id = %(account)s",
             {"account": customer.account_id if customer else None},
         ).fetchall()
