@@ -7,7 +7,8 @@ down_revision = "v0004"
 branch_labels = None
 depends_on = None
 
-# A pack never expires. What an admin gives was paid by nobody. Of those given back so far nothing could be used.
+# A pack never expires; the column for it was in no release, so no older program misses it. What an admin gives was paid by
+# nobody. Of those given back so far nothing could be used.
 PACKS = """
 ALTER TABLE packs
     DROP COLUMN expires_at,
