@@ -8,7 +8,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 PORT ?= 8080
 OPS_PORT ?= 8081
 BIN := .venv/bin
-WORKERS ?= 2
+# One more than cores: tests wait for processes more than they compute.
+WORKERS ?= 3
 NODEJS := .clients/nodejs
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header
 

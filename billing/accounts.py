@@ -7,10 +7,11 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, Select, insert, select, update
 from uuid_utils.compat import uuid7
 
-from billing.changes import AccountUnknown, account_changed, audit
+from billing.changes import account_changed, audit
 from billing.constraints import named_constraints
 from billing.plan_versions import plan_on_offer
 from billing.tables import accounts
+from billing.unknown import AccountUnknown
 
 
 class AccountNameTaken(Exception):

@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow, dict_row
 
-from billing.entitled import SOME, at_ms, term_from_row
+from billing.facts import SOME, at_ms, term_from_row
 
 # Percent of the day's quota.
 THRESHOLDS = (50, 80, 100)

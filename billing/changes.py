@@ -6,14 +6,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection, func, insert, select, update
 
+from billing.staging import STAGED
 from billing.tables import accounts, audit_entries, staged_jobs
-
-# Told after each commit that staged a job; a listener looks for itself as well.
-STAGED = "staged_jobs"
-
-
-class AccountUnknown(Exception):
-    """There is no such account."""
+from billing.unknown import AccountUnknown
 
 
 def account_changed(connection: Connection, account_id: UUID, action: str, *, actor: str, details: Mapping[str, Any]) -> int:

@@ -5,21 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import orjson
 from sqlalchemy import Connection, delete, func, select, update
 
+from billing.arrivals import STORE, as_row
 from billing.stripe_objects import Event
 from billing.tables import stripe_events
 
-# Twice is once: by whichever way, and however often, an event comes. For psycopg itself: a gateway has nothing else at hand.
-STORE = """
-WITH added AS (
-    INSERT INTO stripe_events (id, type, created, api_version, object_id, payload, received_at, next_try_at)
-    VALUES (%(id)s, %(type)s, %(created)s, %(api_version)s, %(object_id)s, %(payload)s::jsonb, %(at)s, %(at)s)
-    ON CONFLICT (id) DO NOTHING RETURNING id
-)
-SELECT count(*) AS added FROM added
-"""
 # Between the tries of what Stripe, or we, could not do; after the last one a person is needed.
 BACKOFF_SECONDS = (5, 30, 120, 600, 3600, 6 * 3600, 86_400)
 KEPT_DAYS = 90
@@ -60,19 +51,6 @@ class Backlog:
     waiting: int
     oldest_waiting: datetime | None
     stuck: Sequence[Stuck]
-
-
-def as_row(event: Event, now: datetime) -> dict[str, Any]:
-    """The values of `STORE`."""
-    return {
-        "id": event.id,
-        "type": event.type,
-        "created": event.created,
-        "api_version": event.api_version,
-        "object_id": event.links.get("id"),
-        "payload": orjson.dumps(dict(event.links)).decode(),
-        "at": now,
-    }
 
 
 def store(connection: Connection, event: Event, now: datetime) -> bool:

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from billing.database import conninfo
+from billing.conninfo import conninfo
 
 TIMEOUT_SECONDS = 1.0
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import date
 from uuid import UUID
 
-from billing.changes import AccountUnknown
 from billing.days import date_of, day_of_id
 from billing.reader import TIMEOUT_SECONDS, Reader
+from billing.unknown import AccountUnknown
 
 RECORDED = """
 SELECT (SELECT version FROM accounts WHERE id = %(account)s) AS version,

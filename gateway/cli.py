@@ -77,7 +77,7 @@ def plain_errors() -> tuple[type[Exception], ...]:
     """What a person can mend: shown as one line. Anything else is ours to mend and keeps its traceback."""
     from backends.fleet import InvalidFleet
     from backends.gpus import GpuUnknown
-    from billing.database import DatabaseUrlWrong
+    from billing.conninfo import DatabaseUrlWrong
     from gateway.app import PortTaken
     from gateway.local.ground import NoGround
     from gateway.local.home import Busy, HomeUnfit

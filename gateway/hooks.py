@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI, Request
 
-from billing.inbox import STORE, as_row
+from billing.arrivals import STORE, as_row
 from billing.stripe_objects import is_live_key, time
 from billing.webhooks import TYPES, EventForeign, EventUnreadable, SignatureWrong, read_event, verify
 from gateway.errors import Refusal

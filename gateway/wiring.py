@@ -17,9 +17,9 @@ from backends.probe import watch
 from backends.queue import Queue
 from backends.readiness import Readiness
 from backends.waking import BlockingWakes
-from billing.changes import AccountUnknown
 from billing.reader import Reader, RecordUnavailable
 from billing.rebuild import Recorded, RecordSource
+from billing.unknown import AccountUnknown
 from gateway.access.addresses import Network, networks
 from gateway.access.keyring import Keyring
 from gateway.access.keystore import KeyStore

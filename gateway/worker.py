@@ -13,10 +13,10 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from billing.changes import STAGED
-from billing.database import conninfo
+from billing.conninfo import conninfo
 from billing.ledger import PositionMoved
 from billing.partitions import drop_partitions_before, make_partitions
+from billing.staging import STAGED
 from gateway import alerting, nightly
 from gateway.bumps import push_staged
 from gateway.clock import Clock

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from psycopg.rows import DictRow
 
-from billing.entitled import FACTS, terms_from_row
+from billing.facts import FACTS, terms_from_row
 from billing.reader import TIMEOUT_SECONDS, Reader, RecordUnavailable
 from gateway.access.caller import Caller
 

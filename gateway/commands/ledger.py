@@ -10,7 +10,7 @@ import psycopg
 import typer
 from redis.exceptions import RedisError
 
-from billing.database import conninfo
+from billing.conninfo import conninfo
 from billing.proofs import Kept, Proof, keep, latest
 from gateway.commands.record import WAY_OUT, refusals, say
 from gateway.commands.show import Json, show_json, show_table

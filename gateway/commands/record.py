@@ -13,10 +13,11 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from billing.accounts import AccountNameTaken, AccountWrong
-from billing.changes import AccountUnknown
-from billing.database import DatabaseUrlWrong, conninfo, open_engine
+from billing.conninfo import DatabaseUrlWrong, conninfo
+from billing.database import open_engine
 from billing.plan_versions import PlanLoses, PlanUnknown, PlanWrong
 from billing.savings import MoreThanTheQuota
+from billing.unknown import AccountUnknown
 from gateway.access.issue import KeyEnded, KeyNotThere, KeyWrong
 from gateway.bumps import push_staged
 from gateway.settings import Settings

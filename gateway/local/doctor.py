@@ -13,7 +13,7 @@ import redis
 
 import migrations
 from backends.fleet import Fleet, InvalidFleet
-from billing.database import conninfo
+from billing.conninfo import conninfo
 from gateway.local.ask import get
 from gateway.local.ground import NoGround, unprivileged
 from gateway.local.home import Home

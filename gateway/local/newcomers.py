@@ -7,10 +7,10 @@ from sqlalchemy import Connection, select
 
 import migrations
 from billing.accounts import create_account, find_account
-from billing.changes import AccountUnknown
 from billing.database import open_engine
 from billing.seed import seed
 from billing.tables import keys
+from billing.unknown import AccountUnknown
 from gateway.access.issue import Terms, issue_key
 from gateway.access.keys import digest
 from gateway.access.users import create_user, has_user

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 
-from billing.database import conninfo
+from billing.conninfo import conninfo
 from gateway.local.ask import Reply, get, post
 from gateway.local.process import DidNotStart, last_lines, pause
 

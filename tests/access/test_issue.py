@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import Connection, select
 
 from billing.accounts import Account, create_account
-from billing.changes import AccountUnknown
 from billing.database import open_engine
 from billing.ledger import Placed, Position, record
 from billing.meter import parse
 from billing.partitions import make_partitions
 from billing.seed import seed
 from billing.tables import accounts, audit_entries, keys, staged_jobs
+from billing.unknown import AccountUnknown
 from gateway.access.issue import (
     KeyEnded,
     KeyNotThere,

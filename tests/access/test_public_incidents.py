@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 
 from billing.accounts import create_account, find_account, list_accounts
-from billing.changes import AccountUnknown
 from billing.database import open_engine
 from billing.seed import seed
+from billing.unknown import AccountUnknown
 from gateway.access import keys
 from gateway.access.issue import Issued, Terms, issue_key, list_keys
 from gateway.access.keyring import KeyMalformed, Keyring, KeyUnknown

@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import Connection, select
 
 from billing.accounts import AccountNameTaken, create_account, find_account, resume_account, set_plan, suspend_account
-from billing.changes import AccountUnknown
 from billing.database import open_engine
 from billing.days import DAY_MS
 from billing.ledger import Placed, Position, record
@@ -19,6 +18,7 @@ from billing.reader import RecordUnavailable
 from billing.rebuild import Recorded, RecordSource
 from billing.seed import seed
 from billing.tables import audit_entries, staged_jobs
+from billing.unknown import AccountUnknown
 from tests.billing.events import KEY, event, fields
 
 NOW = 1_796_000_000_000

@@ -9,7 +9,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import IntegrityError
 
 import migrations
-from billing.database import DatabaseUrlWrong, sqlalchemy_url
+from billing.conninfo import DatabaseUrlWrong
+from billing.database import sqlalchemy_url
 from billing.plans import DEFAULT_PLANS, QueueTerms, plan_from_row
 from billing.tables import metadata
 from migrations.versions import v0001_record, v0002_queue_terms

@@ -12,7 +12,7 @@ from billing.packs import bought, packs_of, refunded, set_cap
 from billing.plans import QueueTerms
 from tests.journeys.conftest import MODEL
 from tests.support.crowd import call, crowd
-from tests.support.gateway import Customer, Town, wait_for
+from tests.support.gateway import Customer, Running, Town, wait_for
 from tests.support.ledger import rows
 
 CHAT: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}
@@ -32,6 +32,11 @@ def buy(town: Town, customer: Customer, fares: int, payment: str) -> None:
             connection, customer.account_id, fares=fares, amount_cents=500, currency="usd", payment_intent=payment,
             at=datetime.now(UTC),
         )  # fmt: skip
+
+
+def own(gateway: Running, customer: Customer) -> dict[str, Any]:
+    page: dict[str, Any] = httpx2.get(f"{gateway.url}/v1/key", headers=customer.headers).json()
+    return page
 
 
 def left(town: Town, customer: Customer) -> list[int]:
@@ -65,6 +70,7 @@ async def test_what_failed_goes_back_and_a_valkey_that_forgot_finds_the_same_pac
     ada = buyer(faregate, 4)
     assert {reply.status for reply in await crowd([gateway.port], ada, CHAT, 7)} == {200}
     assert (await call(gateway.port, ada, FAILS)).status >= 500
+    await asyncio.to_thread(wait_for, lambda: own(gateway, ada)["packs"]["left"] == 2)  # live: a rebuilt counter hides a fault
     await asyncio.to_thread(wait_for, lambda: left(faregate, ada) == [2])
     with redis.Redis.from_url(faregate.redis_url) as client:
         client.flushall()
@@ -83,8 +89,7 @@ async def test_the_customers_own_cap_and_a_refund_hold(faregate: Town) -> None:
     assert Counter(reply.status for reply in await crowd([gateway.port], ada, CHAT, 12)) == {200: 8, 429: 4}
     capped = await call(gateway.port, ada, CHAT)
     assert "your own cap of 3 a month" in capped.error["message"]
-    page = httpx2.get(f"{gateway.url}/v1/key", headers=ada.headers).json()
-    assert page["packs"] == {"left": 47, "used_this_month": 3, "left_this_month": 0}
+    assert own(gateway, ada)["packs"] == {"left": 47, "used_this_month": 3, "left_this_month": 0}
     await asyncio.to_thread(wait_for, lambda: left(faregate, ada) == [47])
     with faregate.record() as connection:
         assert refunded(connection, "pi_1", datetime.now(UTC))

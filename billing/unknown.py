@@ -1,0 +1,5 @@
+"""What is asked for and not there."""
+
+
+class AccountUnknown(Exception):
+    """There is no such account."""
