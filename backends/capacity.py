@@ -23,7 +23,7 @@ class Capacity:
 
     def reported(self, replica: Replica, report: Report, age_seconds: float) -> None:
         before = self._known.get(replica.id) or Saturation(replica.slots)
-        known = after_report(before, replica.slots, report, age_seconds)
+        known = after_report(before, replica.slots, report, age_seconds, line=replica.line)
         if known is before:
             return
         self._known[replica.id], self._reported_at[replica.id] = known, self._now()

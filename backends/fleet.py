@@ -24,7 +24,9 @@ Overflow = Literal["never", "queue", "shared"]
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One engine server. `slots` is how many requests it works on at once; `context` the tokens one request may have.
+    """One engine server. `slots` is how many calls it is given at once, of which `line` may wait inside it for the others.
+
+    `context` is the tokens one request may have.
 
     `has_priority`: it was started so that it heeds a request's priority. `dedicated_to`: the one account, by its name, that it
     works for; "" is everybody. `precision` is what its weights are served in ("bf16", "fp8", "q8_0"), if the operator says.
@@ -36,6 +38,7 @@ class Replica:
     engine: EngineKind
     url: str
     slots: int
+    line: int = 0
     context: int | None = None
     engine_model: str = ""
     has_priority: bool = False
@@ -58,7 +61,7 @@ class Replica:
         cls, url: str, *, name: str, model: str, engine: EngineKind, slots: int, context: int | None = None,
         engine_model: str | None = None, api_key: str | None = None, ca_file: str | None = None,
         has_priority: bool = False, dedicated_to: str = "", overflow: Overflow = "queue", precision: str | None = None,
-        cost_cents_per_hour: int | None = None,
+        cost_cents_per_hour: int | None = None, line: int = 0,
     ) -> Self:  # fmt: skip
         """Raises ValueError when `url` is not the root of an engine."""
         parts = urlsplit(url)
@@ -73,10 +76,10 @@ class Replica:
         host, port = parts.hostname, parts.port or (443 if is_tls else 80)
         authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         return cls(
-            id=name, model=model, engine=engine, url=url, slots=slots, context=context, engine_model=engine_model or model,
-            has_priority=has_priority, dedicated_to=dedicated_to, overflow=overflow, precision=precision,
-            cost_cents_per_hour=cost_cents_per_hour, api_key=api_key, ca_file=ca_file, host=host, port=port, is_tls=is_tls,
-            base_path=base_path, authority=authority,
+            id=name, model=model, engine=engine, url=url, slots=slots, line=line, context=context,
+            engine_model=engine_model or model, has_priority=has_priority, dedicated_to=dedicated_to, overflow=overflow,
+            precision=precision, cost_cents_per_hour=cost_cents_per_hour, api_key=api_key, ca_file=ca_file, host=host, port=port,
+            is_tls=is_tls, base_path=base_path, authority=authority,
             origin=f"{parts.scheme}://{authority}",
         )  # fmt: skip
 
@@ -135,6 +138,7 @@ class _Entry(BaseModel):
     engine: str
     url: str
     slots: Annotated[int, Field(ge=1, le=4096)]
+    line: Annotated[int, Field(ge=0)] = 0
     context: Annotated[int, Field(ge=1)] | None = None
     engine_model: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     api_key_file: str | None = None
@@ -160,6 +164,13 @@ class _Entry(BaseModel):
         if is_on and kind is not None and kind.priority is None:
             raise ValueError(f"{kind.name} knows no priorities; leave it out")
         return is_on
+
+    @field_validator("line")
+    @classmethod
+    def _is_short(cls, line: int, info: ValidationInfo) -> int:
+        if line >= info.data.get("slots", line + 1):
+            raise ValueError("it counts in slots, and some must be left that run")
+        return line
 
     @field_validator("overflow")
     @classmethod
@@ -211,7 +222,7 @@ def _replica(path: Path, text: str, index: int, entry: _Entry) -> Replica:
         if not api_key or not api_key.isprintable() or " " in api_key:
             raise InvalidFleet(f"{where}: {entry.api_key_file} holds no key")
     return Replica.at(
-        entry.url, name=entry.id, model=entry.model, engine=ENGINE_KINDS[entry.engine], slots=entry.slots,
+        entry.url, name=entry.id, model=entry.model, engine=ENGINE_KINDS[entry.engine], slots=entry.slots, line=entry.line,
         context=entry.context, engine_model=entry.engine_model, api_key=api_key, has_priority=entry.priority,
         dedicated_to=entry.dedicated_to or "", overflow=entry.overflow or "queue", precision=entry.precision,
         cost_cents_per_hour=entry.cost_cents_per_hour,

@@ -2,15 +2,15 @@
 
 | the engine says                                         | the cap                                               |
 | ------------------------------------------------------- | ----------------------------------------------------- |
-| requests wait in two reports one after the other        | a fifth less, but not below what it runs              |
+| more wait than its line, in two reports in a row        | a fifth less, but not below what it runs and its line |
 | it took memory away from running requests               | a fifth less                                          |
 | its KV cache is nearly full                             | a fifth less                                          |
-| the KV cache is well filled, or requests wait for once  | stays                                                 |
+| the KV cache is well filled, or more wait for once      | stays                                                 |
 | none of these                                           | a sixteenth of the slots more, up to the slots        |
 | nothing (no page, too late, without a gauge for it)     | stays                                                 |
 
 Down by a factor, up by steps: several gateways that see one engine find the same cap without a word between them. One report
-of waiting requests is no sign: every prompt waits for the engine's next step.
+of waiting requests is no sign: every prompt waits for the engine's next step. Its line is what the operator lets it keep waiting.
 """
 
 from dataclasses import dataclass
@@ -36,16 +36,16 @@ class Saturation:
     preemptions: int | None = None
 
 
-def after_report(now: Saturation, slots: int, report: Report, age_seconds: float = 0.0) -> Saturation:
+def after_report(now: Saturation, slots: int, report: Report, age_seconds: float = 0.0, *, line: int = 0) -> Saturation:
     """Never over `slots`, never under 1. A stale report changes nothing."""
     if age_seconds > STALE_SECONDS or report == Report():
         return now
-    waits, kv_use = bool(report.waiting), report.kv_use or 0.0
+    waits, kv_use = (report.waiting or 0) > line, report.kv_use or 0.0
     took_away = now.preemptions is not None and (report.preemptions or 0) > now.preemptions
     if took_away or kv_use >= KV_FULL:
         cap = now.cap * KEPT_OF_FIVE // 5
     elif waits and now.had_waiting:
-        cap = min(now.cap, max(now.cap * KEPT_OF_FIVE // 5, report.running or 0))
+        cap = min(now.cap, max(now.cap * KEPT_OF_FIVE // 5, (report.running or 0) + line))
     elif waits or kv_use >= KV_FILLED:
         cap = now.cap
     else:

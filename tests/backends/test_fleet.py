@@ -79,6 +79,7 @@ def test_an_engines_key_is_not_shown_with_its_replica(tmp_path: Path) -> None:
         ("slots = 32", "slots = 0", r"fleet\.toml, line 17: replica gpu-b: slots: .*greater than or equal to 1"),
         ("slots = 32", "slots = 4097", r"line 17: replica gpu-b: slots: .*less than or equal to 4096"),
         ("slots = 32", 'slots = "32"', r"line 17: replica gpu-b: slots: .*valid integer"),
+        ("slots = 32", "slots = 32\nline = 32", r"line 18: replica gpu-b: line: .*some must be left that run"),
         ("slots = 32", "", r"line 12: replica gpu-b: slots: Field required"),
         ("slots = 32", "slots = 32\nslot = 1", r"line 18: replica gpu-b: slot: Extra inputs"),
         ('engine = "llamacpp"', 'engine = "ollama"', r"line 22: replica cpu: engine: 'ollama' is none of vllm, sglang, llamacpp"),

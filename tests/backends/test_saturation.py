@@ -84,6 +84,16 @@ def test_an_engine_that_keeps_requests_waiting_gets_as_many_as_it_runs() -> None
     assert caps(Saturation(20), 20, *[BUSY] * 7) == [20, 16, 12, 10, 10, 10, 10]
 
 
+def test_what_stands_in_the_line_that_the_engine_is_allowed_is_no_sign() -> None:
+    found = Saturation(19)
+    for waiting in (3, 3, 3, 2):
+        found = after_report(found, 19, Report(running=16, waiting=waiting), line=3)
+    assert found.cap == 19
+    for _ in range(4):
+        found = after_report(found, 19, Report(running=12, waiting=7), line=3)
+    assert found.cap == 12 + 3
+
+
 def test_memory_taken_from_running_requests_tightens_at_once() -> None:
     first = Report(running=8, waiting=0, preemptions=5)
     assert caps(Saturation(10), 10, first, first, Report(running=8, waiting=0, preemptions=6)) == [10, 10, 8]

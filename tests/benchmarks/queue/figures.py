@@ -45,20 +45,24 @@ class Figures:
     reasons: Mapping[str, int]
 
 
-def figures(played: Played, targets_ms: Mapping[str, int]) -> Figures:
-    useful = sum(answer.tokens for answer in played.answers if answer.is_whole)
+def figures(times: Sequence[Played], targets_ms: Mapping[str, int]) -> Figures:
+    """Of all the times that it was played, as if they were one."""
+    answers = [answer for played in times for answer in played.answers]
+    samples = [sample for played in times for sample in played.samples]
+    seconds = sum(played.seconds for played in times)
+    useful = sum(answer.tokens for answer in answers if answer.is_whole)
     return Figures(
-        classes={name: _of_class([one for one in played.answers if one.class_ == name], targets_ms[name]) for name in SHARES},
-        seconds=round(played.seconds, 1),
+        classes={name: _of_class([one for one in answers if one.class_ == name], targets_ms[name]) for name in SHARES},
+        seconds=round(seconds, 1),
         useful_tokens=useful,
-        useful_per_second=round(useful / played.seconds, 1),
-        late_ms_p95=round(1000 * (quantile([answer.late_seconds for answer in played.answers], 0.95) or 0.0), 1),
-        running_mean=_mean([one.running for one in played.samples]),
-        waiting_mean=_mean([one.waiting for one in played.samples]),
-        cap_lowest=min((one.cap for one in played.samples if one.cap is not None), default=None),
-        cap_mean=_mean([one.cap for one in played.samples if one.cap is not None]),
-        cpu_seconds=played.cpu,
-        reasons=Counter(answer.reason for answer in played.answers if not answer.is_whole),
+        useful_per_second=round(useful / seconds, 1),
+        late_ms_p95=round(1000 * (quantile([answer.late_seconds for answer in answers], 0.95) or 0.0), 1),
+        running_mean=_mean([one.running for one in samples]),
+        waiting_mean=_mean([one.waiting for one in samples]),
+        cap_lowest=min((one.cap for one in samples if one.cap is not None), default=None),
+        cap_mean=_mean([one.cap for one in samples if one.cap is not None]),
+        cpu_seconds=dict(sum((Counter(played.cpu) for played in times), Counter[str]())),
+        reasons=Counter(answer.reason for answer in answers if not answer.is_whole),
     )
 
 

@@ -15,7 +15,8 @@ class Setting:
     seed: int
     arrival_seconds: float
     drain_seconds: float
-    slots: int
+    runs: int
+    line: int
     output_tokens: int
     targets_ms: Mapping[str, int]
 

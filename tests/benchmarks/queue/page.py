@@ -40,22 +40,26 @@ def _setting(found: Findings) -> str:
     shares = ", ".join(f"{share}% {NAMES[name]}" for name, share in SHARES.items())
     accounts = ", ".join(f"{count} {NAMES[name]}" for name, count in ACCOUNTS.items())
     return f"""\
-`make bench-queue`, run on {found.at[:10]}: {found.machine}; {versions}. Everything shares these cores: the engine (one thread
-that computes, bound to no core), gateway, worker, Valkey, PostgreSQL and the client.
+`make bench-queue`, run on {found.at[:10]}: {found.machine}; {versions}. The engine's process
+that computes has the last core, as it would have a GPU; the rest of the engine (one thread that spins), gateway, worker, Valkey,
+PostgreSQL and the client share what is left. So it is in all variants. Machines drift: the two FIFOs, and ours without a reserve
+and the engine's own priority, were played in turns, twice, and the calls of both times count.
 
-SmolLM2-135M on vLLM, {setting.slots} requests at once, {setting.output_tokens} tokens of output each, prompts of {WORDS_MIN} to
+SmolLM2-135M on vLLM, {setting.runs} requests at once, {setting.output_tokens} tokens of output each, prompts of {WORDS_MIN} to
 {WORDS_MAX} words that no cache has seen. Poisson arrivals for {setting.arrival_seconds:g} s (seed {setting.seed}), the same for
 each variant: {shares}, of {accounts} accounts with no limits of their own. Then what waits is served; what is not over
 {setting.drain_seconds:g} s later is cut. Time to first token is from sending a request to the first chunk with content. Useful
 tokens are those of whole answers, over all the time to the last one.
 
-Capacity, by {setting.slots} calls in a closed loop, by the engine's policy: {capacity}. A load of 1x is the first of them."""
+Capacity, by {setting.runs} calls in a closed loop, by the engine's policy: {capacity}. A load of 1x is the first of them."""
 
 
 def _compared(found: Findings) -> str:
     words = f"""\
-Twice what the engine can do. The gateway gives it {found.setting.slots} calls at once and keeps the others; it stands before the
-engine with priorities, as the shipped GPU profile does, and Free's cap is off: nobody is refused, as an engine refuses nobody.
+Twice what the engine can do. The gateway gives it {found.setting.runs + found.setting.line} calls at once and keeps the others;
+{found.setting.line} of them stand in the engine's own line, whose last places are kept for Pro and Premium
+(docs/capacity.md). The engine is the one with priorities, as in the shipped GPU profile, and Free's cap is off: nobody is
+refused, as an engine refuses nobody.
 FIFO through the gateway is the calls of one account, before the engine with its own FIFO. Seconds to first token:"""
     return f"{words}\n\n{_compared_table(found)}\n\n{_cost_table(found)}"
 

@@ -14,15 +14,15 @@ import uvloop
 
 from billing.plans import DEFAULT_PLANS
 from tests.benchmarks.queue.criteria import judged
-from tests.benchmarks.queue.figures import Figures, figures
+from tests.benchmarks.queue.figures import figures
 from tests.benchmarks.queue.findings import Findings, Setting
 from tests.benchmarks.queue.page import page
-from tests.benchmarks.queue.places import SLOTS, Stores, alone, engine, stores, target_of
-from tests.benchmarks.queue.play import Capacity, measure, play
+from tests.benchmarks.queue.places import RUNS, Stores, alone, engine, stores, target_of
+from tests.benchmarks.queue.play import Capacity, Played, measure, play
 from tests.benchmarks.queue.plots import draw
 from tests.benchmarks.queue.target import OUTPUT_TOKENS
 from tests.benchmarks.queue.trace import SHARES, arrivals, endless
-from tests.benchmarks.queue.variants import Policy, Variant, compared, curve
+from tests.benchmarks.queue.variants import LINE, Policy, Variant, compared, curve, in_turns
 from tests.benchmarks.run import cpu_name
 from tests.engine.place import ROOT, Place
 from tests.engine.vllm import Vllm
@@ -39,8 +39,7 @@ class Session:
 
     options: argparse.Namespace
     capacity: dict[str, Capacity] = field(default_factory=dict)
-    compared: dict[str, Figures] = field(default_factory=dict)
-    curve: dict[str, Figures] = field(default_factory=dict)
+    played: dict[str, list[Played]] = field(default_factory=dict)
     salt: int = 0
 
     @property
@@ -74,28 +73,27 @@ def _measured(options: argparse.Namespace) -> Findings:
     if not place.is_ready:
         raise SystemExit("faregate: vLLM is not installed here: `python -m tests.engine.install` does it")
     session = Session(options)
-    wanted = [(one, session.compared) for one in compared()] + [(one, session.curve) for one in curve()]
+    wanted = [*compared(), *curve()]
     with stores() as kept:
         for policy in POLICIES:
             _tell(f"vLLM, {policy}")
             with engine(place, policy) as started:
                 _measure_capacity(session, policy, started)
-                for variant, into in wanted:
-                    if variant.policy == policy:
-                        into[variant.name] = _played(session, variant, started, kept)
-    return _findings(session, [variant for variant, _ in wanted])
+                for variant in in_turns([one for one in wanted if one.policy == policy]):
+                    _play(session, variant, started, kept)
+    return _findings(session, wanted)
 
 
 def _measure_capacity(session: Session, policy: Policy, started: Vllm) -> None:
     options = session.options
     calls = endless(options.seed, 4000)
-    seen = uvloop.run(measure(alone(started), calls, session.next_salt(), at_once=SLOTS, seconds=options.capacity_seconds))
+    seen = uvloop.run(measure(alone(started), calls, session.next_salt(), at_once=RUNS, seconds=options.capacity_seconds))
     session.capacity[policy] = seen
     rates = f"{seen.requests_per_second:.2f} requests/s, {seen.tokens_per_second:.0f} tokens/s"
     _tell(f"  capacity {rates}, {seen.idle_ttft:.2f} s to the first token of a call alone")
 
 
-def _played(session: Session, variant: Variant, started: Vllm, kept: Stores) -> Figures:
+def _play(session: Session, variant: Variant, started: Vllm, kept: Stores) -> None:
     options = session.options
     trace = arrivals(options.seed, session.one_x * variant.load, options.seconds)
     with target_of(variant, started, kept) as target:
@@ -103,13 +101,13 @@ def _played(session: Session, variant: Variant, started: Vllm, kept: Stores) -> 
         played = uvloop.run(
             play(target, trace, session.next_salt(), seconds=options.seconds, drain_seconds=options.drain_seconds)
         )
-    seen = figures(played, _targets_ms())
+    session.played.setdefault(variant.name, []).append(played)
+    seen = figures([played], _targets_ms())
     told = (f"{name} {one.ttft_median} ({one.ttft_p95}) {one.served}/{one.arrived}" for name, one in seen.classes.items())
     _tell(f"  {variant.title}: {', '.join(told)}; {seen.useful_per_second} tokens/s in {seen.seconds} s")
     _tell(f"    engine ran {seen.running_mean}, kept waiting {seen.waiting_mean}; cap {seen.cap_mean}; CPU {seen.cpu_seconds}")
     for reason, count in seen.reasons.items():
         _tell(f"    {count} {reason}")
-    return seen
 
 
 def _findings(session: Session, wanted: Sequence[Variant]) -> Findings:
@@ -118,12 +116,12 @@ def _findings(session: Session, wanted: Sequence[Variant]) -> Findings:
         at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         machine=f"{len(os.sched_getaffinity(0))} cores of {cpu_name()}",
         versions={"vLLM": "0.32.0 for CPUs", "Python": platform.python_version(), "uvicorn": version("uvicorn")},
-        setting=Setting(options.seed, options.seconds, options.drain_seconds, SLOTS, OUTPUT_TOKENS, _targets_ms()),
+        setting=Setting(options.seed, options.seconds, options.drain_seconds, RUNS, LINE, OUTPUT_TOKENS, _targets_ms()),
         capacity=session.capacity,
         titles={variant.name: variant.title for variant in wanted},
         loads={variant.name: variant.load for variant in wanted},
-        compared={name: session.compared[name] for name in (one.name for one in compared())},
-        curve=session.curve,
+        compared={one.name: figures(session.played[one.name], _targets_ms()) for one in compared()},
+        curve={one.name: figures(session.played[one.name], _targets_ms()) for one in curve()},
     )
 
 

@@ -19,6 +19,11 @@ from tests.benchmarks.queue.target import Target
 from tests.benchmarks.queue.trace import SHARES, arrivals
 from tests.support.engine_fixture import StandInEngine
 
+
+def of(*words: Any, **more: Any) -> list[Played]:
+    return [Played(*words, **more)]
+
+
 TARGETS_MS = {"premium": 1_000, "pro": 3_000, "free": 30_000}
 
 
@@ -54,7 +59,7 @@ async def test_what_is_no_whole_answer_is_not_useful(stand_in_engine: Any, scrip
     answer = await asked(stand_in_engine(), **script)
     assert answer.outcome == outcome
     assert answer.reason.startswith(f"{outcome}: {script.get('status', 200)}")
-    assert figures(Played([answer], seconds=1.0), TARGETS_MS).useful_tokens == 0
+    assert figures(of([answer], seconds=1.0), TARGETS_MS).useful_tokens == 0
 
 
 async def test_a_call_that_is_not_over_in_time_is_cut_and_hung_up(stand_in_engine: Any) -> None:
@@ -91,38 +96,40 @@ def test_the_same_seed_is_the_same_traffic_and_classes_have_their_shares() -> No
 
 
 def test_a_slower_premium_and_fewer_tokens_are_misses() -> None:
-    good = figures(Played([whole(name, 0.1) for name in SHARES for _ in range(20)], seconds=10.0), TARGETS_MS)
-    slow = figures(Played([whole(name, 0.9) for name in SHARES for _ in range(20)], seconds=10.5), TARGETS_MS)
-    alike = dict.fromkeys(("engine-fifo", "engine-priority", "ours-0", "ours-1", "ours-2"), good)
+    good = figures(of([whole(name, 0.1) for name in SHARES for _ in range(20)], seconds=10.0), TARGETS_MS)
+    slow = figures(of([whole(name, 0.9) for name in SHARES for _ in range(20)], seconds=10.5), TARGETS_MS)
+    alike = dict.fromkeys(("engine-fifo", "gateway-fifo", "engine-priority", "ours-0", "ours-1", "ours-2"), good)
     assert all(one.is_met for one in judged(alike))
     missed = [one.what for one in judged(alike | {"ours-0": slow, "ours-2": slow}) if not one.is_met]
-    assert len(missed) == 6 + 1 + 2
+    assert len(missed) == 6 + 2 + 2
     assert len([what for what in missed if what.startswith("2 reserved")]) == 2
 
 
 def test_nothing_served_meets_no_criterion_of_speed() -> None:
-    none = replace(figures(Played([Answer(name, 0.0) for name in SHARES], seconds=10.0), TARGETS_MS), useful_per_second=0.0)
+    none = replace(figures(of([Answer(name, 0.0) for name in SHARES], seconds=10.0), TARGETS_MS), useful_per_second=0.0)
     found = dict.fromkeys(("engine-priority", "ours-0", "ours-1", "ours-2"), none)
-    whole_fifo = figures(Played([whole("free", 0.1)], seconds=10.0), TARGETS_MS)
-    met = [one.what for one in judged(found | {"engine-fifo": whole_fifo}) if one.is_met]
+    whole_fifo = figures(of([whole("free", 0.1)], seconds=10.0), TARGETS_MS)
+    met = [one.what for one in judged(found | {"engine-fifo": whole_fifo, "gateway-fifo": whole_fifo}) if one.is_met]
     assert met == [f"{reserved} reserved: calls refused or failed" for reserved in (0, 1, 2)]
 
 
 def test_a_call_turned_away_is_a_miss() -> None:
     calls = [whole(name, 0.1) for name in SHARES]
-    good = figures(Played(calls, seconds=10.0), TARGETS_MS)
-    away = figures(Played([*calls, Answer("free", 0.0, status=503, seconds=0.1)], seconds=10.0), TARGETS_MS)
-    found = dict.fromkeys(("engine-fifo", "engine-priority", "ours-0", "ours-1", "ours-2"), good) | {"ours-1": away}
+    good = figures(of(calls, seconds=10.0), TARGETS_MS)
+    away = figures(of([*calls, Answer("free", 0.0, status=503, seconds=0.1)], seconds=10.0), TARGETS_MS)
+    found = dict.fromkeys(("engine-fifo", "gateway-fifo", "engine-priority", "ours-0", "ours-1", "ours-2"), good) | {
+        "ours-1": away
+    }
     assert [one.what for one in judged(found) if not one.is_met] == ["1 reserved: calls refused or failed"]
 
 
 def test_what_was_kept_of_a_run_makes_the_same_page(tmp_path: Path) -> None:
     seen = figures(
-        Played([whole(name, 0.1) for name in SHARES], 9.0, [Sample(15, 1, 16)], {"engine": 9.5, "client": 0.1}), TARGETS_MS
+        of([whole(name, 0.1) for name in SHARES], 9.0, [Sample(15, 1, 16)], {"engine": 9.5, "client": 0.1}), TARGETS_MS
     )
-    compared = dict.fromkeys(("engine-fifo", "engine-priority", "ours-0", "ours-1", "ours-2"), seen)
+    compared = dict.fromkeys(("engine-fifo", "gateway-fifo", "engine-priority", "ours-0", "ours-1", "ours-2"), seen)
     found = Findings(
-        "2026-12-01T00:00:00Z", "2 cores", {"vLLM": "0.32.0"}, Setting(1, 60.0, 120.0, 16, 64, TARGETS_MS),
+        "2026-12-01T00:00:00Z", "2 cores", {"vLLM": "0.32.0"}, Setting(1, 60.0, 120.0, 16, 3, 64, TARGETS_MS),
         capacity={"fcfs": Capacity(16, 4.2, 268.8, 0.09)}, titles={name: name for name in (*compared, "load-1")},
         loads={"load-1": 1.0}, compared=compared, curve={"load-1": seen},
     )  # fmt: skip
@@ -138,8 +145,8 @@ def test_what_was_kept_of_a_run_makes_the_same_page(tmp_path: Path) -> None:
 
 def test_a_run_with_refusals_is_kept(tmp_path: Path) -> None:
     """It was lost after 25 minutes: why calls were not served could not be written down."""
-    seen = figures(Played([whole("pro", 0.1), *2 * [Answer("free", 0.0, status=503, seconds=0.1)]], seconds=9.0), TARGETS_MS)
-    found = Findings("", "", {}, Setting(1, 60.0, 120.0, 16, 64, TARGETS_MS), {}, {}, {}, {"ours-0": seen}, {})
+    seen = figures(of([whole("pro", 0.1), *2 * [Answer("free", 0.0, status=503, seconds=0.1)]], seconds=9.0), TARGETS_MS)
+    found = Findings("", "", {}, Setting(1, 60.0, 120.0, 16, 3, 64, TARGETS_MS), {}, {}, {}, {"ours-0": seen}, {})
     found.save(tmp_path / "run.json")
     [(reason, count)] = Findings.load(tmp_path / "run.json").compared["ours-0"].reasons.items()
     assert (reason.startswith("refused: 503"), count) == (True, 2)
