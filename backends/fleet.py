@@ -86,9 +86,10 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All replicas, in the order of the file."""
+    """All replicas, in the order of the file. `share_prefixes`: one prefix cache for all accounts."""
 
     replicas: tuple[Replica, ...]
+    share_prefixes: bool = False
 
     @classmethod
     def load(cls, path: Path | str) -> Self:
@@ -102,10 +103,11 @@ class Fleet:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidFleet(f"{path} is no TOML: {error}") from error
         try:
-            entries = _Document.model_validate(document).replica
+            read = _Document.model_validate(document)
         except ValidationError as error:
             raise InvalidFleet(_first_mistake(path, text, document, error)) from error
-        return cls(tuple(_replica(path, text, index, entry) for index, entry in enumerate(entries)))
+        replicas = tuple(_replica(path, text, index, entry) for index, entry in enumerate(read.replica))
+        return cls(replicas, read.share_prefixes)
 
     def pools(self) -> dict[str, list[Replica]]:
         """Which replicas serve which model for everybody."""
@@ -190,6 +192,7 @@ class _Document(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     replica: Annotated[list[_Entry], Field(min_length=1)]
+    share_prefixes: bool = False
 
     @model_validator(mode="after")
     def _ids_are_unique(self) -> Self:

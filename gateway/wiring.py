@@ -24,6 +24,7 @@ from gateway.access.addresses import Network, networks
 from gateway.access.keyring import Keyring
 from gateway.access.keystore import KeyStore
 from gateway.api.intake import Intake
+from gateway.api.salts import Salts
 from gateway.classes import classes_of, follow_plans
 from gateway.clock import Clock
 from gateway.drain import Drain
@@ -65,6 +66,7 @@ class House:
     standings: Standings
     trusted_proxies: Sequence[Network]
     seal: Seal
+    salts: Salts
     loops: Loops
     intake: Intake
     record: Reader
@@ -152,6 +154,7 @@ def _build(settings: Settings, clock: Clock, source: Source, keyring: Keyring, r
         standings=Standings(valkey, settings.shards),
         trusted_proxies=networks(settings.trusted_proxies),
         seal=Seal(settings.key_pepper.get_secret_value()),
+        salts=Salts(settings.key_pepper.get_secret_value(), shared=fleet.share_prefixes),
         loops=Loops(settings.loop_errors),
         intake=Intake(),
         record=record,

@@ -96,7 +96,7 @@ class Delivery:
         question = Question(self._call.body, self._call.wants_usage, replica.engine, output_limit(self._call, self._order))
         if self._call.stream:
             self._relay = StreamRelay(self._exchange, self._progress, self._exchange.dialect.reader(question))
-        body = engine_body(self._call, self._order, replica)
+        body = engine_body(self._call, self._order, replica, self._house.salts)
         headers = engine_headers(self._order, replica)
         with self._house.engines.open(replica, self._call.endpoint.path, body, headers) as answer:
             slot.on_recall = partial(self._gives_back, answer, self._exchange.elapsed_ms())

@@ -40,6 +40,13 @@ REQUESTS = (
         "edits.engine_headers",
     ),
     Edit(
+        "`cache_salt` (SGLang: `extra_key`)",
+        "the account's own, unless the fleet file says `share_prefixes = true` (`docs/routing.md`)",
+        "the time to a first token would tell one customer what another has sent",
+        "salts.Salts",
+        ("vllm", "sglang"),
+    ),
+    Edit(
         "`max_tokens`, `max_completion_tokens`, `max_output_tokens`",
         "lowered to what the plan and the context leave; two of them become one",
         "engines answer 400 to more, and some clients always ask for 32,000",

@@ -9,6 +9,7 @@ from backends.fleet import Replica
 from gateway.api.call import Call
 from gateway.api.chat_messages import developer_as_system
 from gateway.api.order import Order
+from gateway.api.salts import Salts
 
 # Fields that only an operator may set: they choose priority, cache partition, or hosts that an engine connects to.
 ENGINE_ONLY = (
@@ -53,9 +54,9 @@ _ENGINE_ONLY = frozenset(ENGINE_ONLY)
 _HEADERS = ((b"content-type", b"application/json"), (b"accept", b"*/*"))
 
 
-def engine_body(call: Call, order: Order, replica: Replica) -> bytes:
+def engine_body(call: Call, order: Order, replica: Replica, salts: Salts) -> bytes:
     """The model's own name, output capped at what plan and context leave, fields that choose engine internals removed, the
-    class's priority where the engine heeds one, and what the endpoint itself edits."""
+    class's priority and the account's salt where the engine heeds them, and what the endpoint itself edits."""
     body = dict(call.body)
     if not body.keys().isdisjoint(_ENGINE_ONLY):
         for field in ENGINE_ONLY:
@@ -64,6 +65,7 @@ def engine_body(call: Call, order: Order, replica: Replica) -> bytes:
     priority = priority_of(replica, order.service_class)
     if priority is not None:
         body["priority"] = priority
+    salts.put_in(body, replica, order.account)
     _cap_output(body, call, order)
     if call.endpoint.input_field == "messages" and not order.model.developer_role:
         body["messages"] = developer_as_system(body["messages"])

@@ -13,6 +13,7 @@ from gateway.api.chat import CHAT, COMPLETIONS
 from gateway.api.edits import engine_body
 from gateway.api.endpoint import Endpoint
 from gateway.api.order import Order
+from gateway.api.salts import Salts
 from gateway.errors import Refusal
 from gateway.limits.policy import Numbers
 from models.catalogue import Catalogue
@@ -82,7 +83,7 @@ def sent(body: dict[str, Any], output_max: int | None = None, output_default: in
     order = Order(
         MODEL, [Way("m", [REPLICA])], 1, output_max, output_default, account="a", key="k", service_class="free", numbers=Numbers()
     )
-    result: dict[str, Any] = orjson.loads(engine_body(read_call(CHAT, body, 0), order, REPLICA))
+    result: dict[str, Any] = orjson.loads(engine_body(read_call(CHAT, body, 0), order, REPLICA, Salts("pepper", shared=True)))
     return result
 
 

@@ -14,6 +14,7 @@ from gateway.api.chat import CHAT, COMPLETIONS
 from gateway.api.chat_messages import developer_as_system, plain
 from gateway.api.edits import ENGINE_ONLY, engine_body
 from gateway.api.order import Order
+from gateway.api.salts import Salts
 from gateway.api.service_tiers import service_class
 from gateway.errors import Refusal
 from gateway.limits.policy import Numbers
@@ -40,7 +41,7 @@ def sent(model: str = "qwen3-8b", **fields: Any) -> dict[str, Any]:
         numbers=Numbers(),
     )
     replica = Replica.at("http://127.0.0.1:1", name="r", model=found.id, engine=ENGINE_KINDS["vllm"], slots=1, engine_model="e")
-    body: dict[str, Any] = orjson.loads(engine_body(call, order, replica))
+    body: dict[str, Any] = orjson.loads(engine_body(call, order, replica, Salts("pepper", shared=True)))
     assert call.body == before
     return body
 

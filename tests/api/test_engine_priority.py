@@ -10,6 +10,7 @@ from gateway.api.call import read_call
 from gateway.api.chat import CHAT
 from gateway.api.edits import engine_body, engine_headers
 from gateway.api.order import Order
+from gateway.api.salts import Salts
 from gateway.limits.policy import Numbers
 from models.catalogue import Catalogue
 
@@ -24,7 +25,7 @@ def sent(kind: str, service_class: str, *, has_priority: bool = True) -> tuple[o
     order = Order(
         model, [Way("m", [replica])], 1, None, None, account="a", key="k", service_class=service_class, numbers=Numbers()
     )
-    body = orjson.loads(engine_body(read_call(CHAT, dict(BODY), 0), order, replica))
+    body = orjson.loads(engine_body(read_call(CHAT, dict(BODY), 0), order, replica, Salts("pepper", shared=True)))
     return body.get("priority"), dict(engine_headers(order, replica)).get(b"x-vllm-priority")
 
 

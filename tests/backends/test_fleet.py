@@ -68,6 +68,12 @@ def test_a_replica_may_say_what_it_costs(tmp_path: Path) -> None:
     assert [replica.cost_cents_per_hour for replica in fleet.replicas] == [250, None, None]
 
 
+def test_accounts_share_prefixes_only_where_the_operator_says_so(tmp_path: Path) -> None:
+    (tmp_path / "engine.key").write_text("secret\n")
+    assert not load(tmp_path, GOOD).share_prefixes
+    assert load(tmp_path, "share_prefixes = true\n" + GOOD).share_prefixes
+
+
 def test_an_engines_key_is_not_shown_with_its_replica(tmp_path: Path) -> None:
     (tmp_path / "engine.key").write_text("secret")
     assert "secret" not in repr(load(tmp_path, GOOD))

@@ -148,7 +148,8 @@ def test_no_engine_field_of_a_client_reaches_an_engine(shared: Town, standing_en
     body = {**message(), "priority": -9, "cache_salt": "x", "kv_transfer_params": {}, "vllm_xargs": {}, "top_k": 5}
     assert post(shared.gateway(), shared.key(), body).status_code == 200
     [request] = standing_engine.journal()["requests"]
-    assert set(request["body"]) == {"model", "max_tokens", "messages", "top_k"}
+    assert set(request["body"]) == {"model", "max_tokens", "messages", "top_k", "cache_salt"}
+    assert request["body"]["cache_salt"] != "x"  # ours
 
 
 def test_what_a_coding_agent_sends_is_taken(shared: Town, standing_engine: StandInEngine) -> None:
@@ -167,7 +168,7 @@ def test_what_a_coding_agent_sends_is_taken(shared: Town, standing_engine: Stand
     assert [data["type"] for _, data in events(answer.content)][-1] == "message_stop"
     [request] = standing_engine.journal()["requests"]
     assert request["path"] == MESSAGES
-    assert request["body"] == {**body, "system": body["system"][1:]}
+    assert request["body"] == {**body, "system": body["system"][1:], "cache_salt": request["body"]["cache_salt"]}
 
 
 def test_the_sdk_lists_models_in_its_own_shape_and_others_in_theirs(shared: Town, client: Anthropic) -> None:

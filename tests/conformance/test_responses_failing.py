@@ -135,6 +135,7 @@ def test_no_engine_field_of_a_client_reaches_an_engine(shared: Town, standing_en
     answer = post(shared.gateway(), shared.key(), body, "/v1/responses")
     assert answer.status_code == 200
     [request] = standing_engine.journal()["requests"]
-    assert set(request["body"]) == {"model", "input", "store", "top_k"}
+    assert set(request["body"]) == {"model", "input", "store", "top_k", "cache_salt"}
+    assert request["body"]["cache_salt"] != "x"  # ours
     assert only_event(shared).event["fare"] == 1
     assert json.loads(answer.text)["status"] == "completed"

@@ -218,5 +218,6 @@ def test_no_client_header_reaches_an_engine_and_no_engine_field_does(shared: Tow
     names = {name.lower() for name, _ in request["headers"]} if isinstance(request["headers"], list) else set(request["headers"])
     assert {name.lower() for name in names} == {"host", "content-type", "accept", "content-length"}
     body = request["body"] if isinstance(request["body"], dict) else json.loads(request["body"])
-    assert set(body) == {"model", "messages", "top_k"}
+    assert set(body) == {"model", "messages", "top_k", "cache_salt"}
+    assert body["cache_salt"] != "x"  # ours
     assert customer.token not in json.dumps(request)

@@ -39,7 +39,8 @@ def test_fields_and_headers_that_steer_an_engine_stay_here(faregate: Town, gatew
     assert answer.status_code == 200
     assert answer.headers["x-request-id"] != "mine"
     request = engine.journal()["requests"][-1]
-    assert set(request["body"]) == {"model", "messages", "max_tokens"}
+    assert set(request["body"]) == {"model", "messages", "max_tokens", "cache_salt"}
+    assert request["body"]["cache_salt"] != 1  # ours
     assert set(request["headers"]) == {"host", "content-type", "accept", "content-length"}
 
 
