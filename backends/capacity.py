@@ -35,3 +35,7 @@ class Capacity:
     def report_age(self, replica: Replica) -> float:
         """Seconds since the last report; infinite when there was none."""
         return self._now() - self._reported_at.get(replica.id, float("-inf"))
+
+    def forget(self, replica_id: str) -> None:
+        for known in (self._known, self._reported_at, self.tightened):
+            known.pop(replica_id, None)

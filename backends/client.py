@@ -42,6 +42,12 @@ class EngineClient:
         pool = self._pool(replica)
         return Answer(self, pool, pool.request(method, path, headers, len(body)), body)
 
+    def forget(self, replica_id: str) -> None:
+        """It is gone: nothing is kept open to it any more. What runs there goes on."""
+        pool = self._pools.pop(replica_id, None)
+        for connection in tuple(pool.idle) if pool is not None else ():
+            connection.cut()
+
     @property
     def open_connections(self) -> int:
         """Sockets open or being opened, idle ones included."""

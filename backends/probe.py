@@ -3,13 +3,14 @@ and one that has too much gets less."""
 
 import asyncio
 import time
-from collections.abc import Sequence
 
 from backends.capacity import Capacity
 from backends.client import Aborted, EngineClient, EngineFault, EngineUnreachable
 from backends.engines.report import PAGE_LIMIT_BYTES, read_report
 from backends.fleet import Replica
 from backends.readiness import Readiness
+from backends.roster import Roster
+from backends.states import State
 
 EVERY_SECONDS = 2.0
 # vLLM answers from the event loop that also tokenizes, which may take a while; a hung engine is out after two of these.
@@ -22,24 +23,34 @@ class PageTooLarge(Exception):
 
 async def watch(
     client: EngineClient,
-    replicas: Sequence[Replica],
+    roster: Roster,
     readiness: Readiness,
     capacity: Capacity,
     *,
     every_seconds: float = EVERY_SECONDS,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> None:
-    """Runs until it is cancelled."""
+    """Runs until it is cancelled; who comes is watched at once, and of who goes nothing is kept."""
 
     async def watch_one(replica: Replica) -> None:
         while True:
-            if await probe(client, replica, readiness, patience_seconds):
+            if roster.state(replica.id) is not State.SLEEPING and await probe(client, replica, readiness, patience_seconds):
                 await weigh(client, replica, capacity, patience_seconds)
             await asyncio.sleep(every_seconds)
 
+    changed, watched = asyncio.Event(), dict[Replica, asyncio.Task[None]]()
+    roster.listen(changed.set)
     async with asyncio.TaskGroup() as group:
-        for replica in replicas:
-            group.create_task(watch_one(replica))
+        while True:
+            changed.clear()
+            present = set(roster.replicas)
+            for replica in watched.keys() - present:
+                watched.pop(replica).cancel()
+                for part in (client, readiness, capacity):
+                    part.forget(replica.id)
+            for replica in present - watched.keys():
+                watched[replica] = group.create_task(watch_one(replica))
+            await changed.wait()
 
 
 async def probe(client: EngineClient, replica: Replica, readiness: Readiness, patience_seconds: float) -> bool:

@@ -21,6 +21,7 @@ class Readiness:
         self._now = now
         # Only those of which there is anything to say: calls pay for a look-up, not for a healthy fleet.
         self._known: dict[str, _Known] = {}
+        self._well: set[str] = set()
         self._turn = 0
 
     def prefer(
@@ -72,10 +73,27 @@ class Readiness:
             if not known.is_up:
                 known.breaker = Breaker()  # it is another process now
             known.missed, known.is_up = 0, True
+            self._well.add(replica_id)
             self._forget_if_well(replica_id)
         else:
             known.missed += 1
             known.is_up = known.is_up and not (is_certain or known.missed >= MISSED_PROBES_TO_FALL)
+            if not known.is_up:
+                self._well.discard(replica_id)
+
+    def unseen(self, replica_id: str) -> None:
+        """It came at run time, or was broken before this gateway began: no calls until a probe has found it well."""
+        if replica_id not in self._well:
+            self._of(replica_id).is_up = False
+
+    def is_well(self, replica_id: str) -> bool:
+        """A probe has found it well, and neither probes nor calls have found otherwise since."""
+        known = self._known.get(replica_id)
+        return replica_id in self._well and (known is None or known.breaker.state is State.CLOSED)
+
+    def forget(self, replica_id: str) -> None:
+        self._known.pop(replica_id, None)
+        self._well.discard(replica_id)
 
     def _of(self, replica_id: str) -> "_Known":
         return self._known.setdefault(replica_id, _Known())

@@ -11,6 +11,6 @@ def readiness(house: House) -> list[str]:
         reasons.append("draining: this gateway is leaving")
     if not house.valkey.connected:
         reasons.append("Valkey can't be reached, so no fare can be held")
-    if all(house.readiness.standing(replica.id) is Standing.BROKEN for replica in house.fleet.replicas):
+    if all(house.readiness.standing(replica.id) is Standing.BROKEN for replica in house.roster.replicas):
         reasons.append("no engine replica is healthy")
     return reasons

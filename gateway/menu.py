@@ -1,7 +1,7 @@
 """What is served here: models with their replicas, by every name that a client may use."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from backends.dedicated import Way, pool_name, ways
@@ -28,8 +28,16 @@ class Dish:
 class Menu:
     """What is served, by every name that a client may use for it; to the accounts with replicas of their own, also by those."""
 
-    def __init__(self, catalogue: Catalogue, pools: Pools, dedicated: Dedicated = MappingProxyType({})) -> None:
-        """Raises: ModelUnknown for a pool whose model is not in the catalogue."""
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        pools: Pools,
+        dedicated: Dedicated = MappingProxyType({}),
+        open_: Callable[[str], Sequence[Replica]] | None = None,
+    ) -> None:
+        """`open_` tells of a pool those that may be given calls at the moment of asking, in a list that stays the same one; by
+        itself, all. Raises: ModelUnknown for a pool whose model is not in the catalogue.
+        """
         self._catalogue = catalogue
         self._pools, self._dedicated = pools, dedicated
         self._served = Catalogue(catalogue.served(pools.keys()))
@@ -37,11 +45,11 @@ class Menu:
         self._own: dict[tuple[str, str], Dish] = {}
         for model_id, replicas in pools.items():
             model = catalogue.resolve(model_id)
-            dish = _dish(model, ways(model_id, (), replicas))
+            dish = _dish(model, ways(model_id, (), replicas), open_)
             self._dishes.update(dict.fromkeys((model.id, *model.aliases), dish))
         for (account, model_id), own in dedicated.items():
             model = catalogue.resolve(model_id)
-            dish = _dish(model, ways(model_id, own, pools.get(model_id, ())))
+            dish = _dish(model, ways(model_id, own, pools.get(model_id, ())), open_)
             self._own.update({(account, name): dish for name in (model.id, *model.aliases)})
 
     def find(self, name: str, account: str = "") -> Dish:
@@ -80,7 +88,9 @@ class Menu:
         return {**self._pools, **own} if own else self._pools
 
 
-def _dish(model: Model, found: Sequence[Way]) -> Dish:
+def _dish(model: Model, found: Sequence[Way], open_: Callable[[str], Sequence[Replica]] | None) -> Dish:
     replicas = [replica for way in found for replica in way.replicas]
     context = min((replica.context for replica in replicas if replica.context), default=model.context)
+    if open_ is not None:
+        found = [replace(way, replicas=open_(way.pool)) for way in found]
     return Dish(model, found, context, frozenset().union(*(replica.engine.lacks_endpoints for replica in replicas)))

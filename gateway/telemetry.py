@@ -46,6 +46,7 @@ class Metrics:
         self._class_waiting = Gauge(
             "faregate_class_waiting", "Calls of this gateway that wait for a slot", ("model", "class"), registry=self.registry
         )
+        self._replicas: set[str] = set()
         self._replica_gauges = {
             name: Gauge(name, text, ("replica",), registry=self.registry)
             for name, text in (
@@ -65,6 +66,13 @@ class Metrics:
 
     def replica_gauge(self, name: str, replica: str, read: Callable[[], float]) -> None:
         self._replica_gauges[name].labels(replica).set_function(read)
+
+    def replicas_are(self, present: set[str]) -> None:
+        """Of those that are gone nothing is said any more."""
+        for replica in self._replicas - present:
+            for gauge in self._replica_gauges.values():
+                gauge.remove(replica)
+        self._replicas = present
 
     def ended(self, ending: tuple[str, str, str, str], *, fare: int, total_ms: int, progress: Progress) -> None:
         """`ending` is endpoint, model, verdict, reason."""

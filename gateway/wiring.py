@@ -6,16 +6,18 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from backends.capacity import Capacity
 from backends.classes import CLASSES
 from backends.client import EngineClient, Patience
 from backends.dedicated import Way
 from backends.failures import EngineFault, EngineUnreachable
-from backends.fleet import Fleet, Replica
+from backends.fleet import Fleet, Replica, dedicated_pools, shared_pools
 from backends.probe import watch
 from backends.queue import Queue
 from backends.readiness import Readiness
+from backends.roster import Roster
 from backends.waking import BlockingWakes
 from billing.reader import Reader, RecordUnavailable
 from billing.rebuild import Recorded, RecordSource
@@ -30,6 +32,7 @@ from gateway.clock import Clock
 from gateway.drain import Drain
 from gateway.fetch.fetcher import Fetcher
 from gateway.fetch.policy import Policy
+from gateway.fleet.following import Following
 from gateway.limits.gate import Gate
 from gateway.limits.rebuild import Source, SourceUnavailable
 from gateway.log import Log
@@ -57,7 +60,7 @@ class House:
     keyring: Keyring
     catalogue: Catalogue
     menu: Menu
-    fleet: Fleet
+    roster: Roster
     queue: Queue
     engines: EngineClient
     readiness: Readiness
@@ -109,9 +112,13 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
         stack.push_async_callback(house.gate.close)
         stack.push_async_callback(house.queue.close)
         stack.push_async_callback(house.engines.close)
+        _keep_menu(house)
+        following = _following(house)
+        await following.once()
         for running in (
             house.queue.beat(),
-            watch(house.engines, house.fleet.replicas, house.readiness, house.capacity),
+            following.run(house.valkey, clock, house.queue),
+            watch(house.engines, house.roster, house.readiness, house.capacity),
             house.standings.tell(),
             follow_plans(house.queue, record, settings.queue_depth, settings.queue_seconds),
         ):
@@ -125,6 +132,8 @@ def _build(settings: Settings, clock: Clock, source: Source, keyring: Keyring, r
     valkey = Valkey(redis_url, settings.valkey_timeout_ms)
     fleet = Fleet.load(settings.fleet_file) if settings.fleet_file else Fleet(())
     catalogue, log = Catalogue.load(), Log(settings.log_level, gateway=settings.gateway_id)
+    readiness = Readiness()
+    roster = Roster(fleet, readiness.unseen)
     # The first byte has a limit of its own where an answer is streamed (api/delivery).
     patience = Patience(first_byte=settings.total_seconds + 5, between_bytes=settings.stream_idle_seconds)
     return House(
@@ -137,8 +146,8 @@ def _build(settings: Settings, clock: Clock, source: Source, keyring: Keyring, r
         gate=Gate(valkey, clock, source, gateway=settings.gateway_id, shards=settings.shards, lease_ms=settings.lease_ms),
         keyring=keyring,
         catalogue=catalogue,
-        menu=_menu(catalogue, fleet, settings.accepted_models, log),
-        fleet=fleet,
+        menu=_menu(catalogue, roster, settings.accepted_models, log),
+        roster=roster,
         queue=Queue(
             valkey,
             BlockingWakes(redis_url),
@@ -148,7 +157,7 @@ def _build(settings: Settings, clock: Clock, source: Source, keyring: Keyring, r
             classes=classes_of((), settings.queue_depth, settings.queue_seconds),
         ),
         engines=EngineClient(patience),
-        readiness=Readiness(),
+        readiness=readiness,
         fetcher=_fetcher(settings),
         capacity=Capacity(),
         standings=Standings(valkey, settings.shards),
@@ -161,17 +170,37 @@ def _build(settings: Settings, clock: Clock, source: Source, keyring: Keyring, r
     )
 
 
-def _menu(catalogue: Catalogue, fleet: Fleet, accepted: Sequence[str], log: Log) -> Menu:
+def _menu(catalogue: Catalogue, roster: Roster, accepted: Sequence[str], log: Log) -> Menu:
     """Less the models whose licence an admin has yet to accept: their replicas get no calls."""
     hidden = catalogue.hidden(accepted)
-    pools, dedicated = fleet.pools(), fleet.dedicated()
+    pools, dedicated = shared_pools(roster.replicas), dedicated_pools(roster.replicas)
     for model_id in sorted(hidden.intersection(pools.keys() | {model_id for _, model_id in dedicated})):
         log.warning("model_not_accepted", model=model_id, setting="FAREGATE_ACCEPTED_MODELS")
     return Menu(
         catalogue,
         {model_id: replicas for model_id, replicas in pools.items() if model_id not in hidden},
         {key: replicas for key, replicas in dedicated.items() if key[1] not in hidden},
+        roster.open,
     )
+
+
+def _keep_menu(house: House) -> None:
+    """Whenever replicas have come or gone, it is written anew; calls that wait see in their pools who may take them."""
+
+    def write() -> None:
+        house.menu = _menu(house.catalogue, house.roster, house.settings.accepted_models, house.log)
+        _watch_fleet(house)
+
+    house.roster.listen(write)
+
+
+def _following(house: House) -> Following:
+    settings = house.settings
+    folder = Path(settings.fleet_file).parent if settings.fleet_file else Path()
+    return Following(
+        house.roster, house.readiness, house.record, house.catalogue.knows,
+        gateway=settings.gateway_id, folder=folder, log=house.log,
+    )  # fmt: skip
 
 
 def _fetcher(settings: Settings) -> Fetcher | None:
@@ -222,12 +251,18 @@ def _watch_gauges(house: House) -> None:
     metrics.gauge("faregate_epochs", "Times that Valkey lost its memory, by shard", lambda: house.gate.leases.epochs)
     metrics.gauge("faregate_holds_swept", "Holds of dead gateways that this one ended", lambda: house.gate.sweeper.swept)
     metrics.gauge("faregate_engine_connections", "Sockets to engines", lambda: house.engines.open_connections)
+    _watch_fleet(house)
+
+
+def _watch_fleet(house: House) -> None:
+    metrics = house.metrics
     for pool in house.menu.pool_names():
         metrics.pool_gauge("faregate_calls_running", pool, partial(house.queue.running, pool))
         metrics.pool_gauge("faregate_calls_waiting", pool, partial(house.queue.waiting, pool))
         for name in CLASSES:
             metrics.class_waiting(pool, name, partial(_waiting_of, house, pool, name))
-    for replica in house.fleet.replicas:
+    metrics.replicas_are({replica.id for replica in house.roster.replicas})
+    for replica in house.roster.replicas:
         metrics.replica_gauge("faregate_replica_cap", replica.id, partial(house.capacity.cap, replica))
         metrics.replica_gauge("faregate_replica_report_age_seconds", replica.id, partial(house.capacity.report_age, replica))
 

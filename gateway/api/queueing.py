@@ -73,15 +73,23 @@ class Turn:
         """Raises: NoReplicaReady, PoolFull, LineTooSlow, WaitedTooLong, QueueUnavailable."""
         began_ms = self._exchange.elapsed_ms()
         try:
-            if slot.replica is None:
+            while (replica := self._granted(slot)) is None:
                 await self._wait(slot)
         finally:
             self._waited_ms += self._exchange.elapsed_ms() - began_ms
             progress.queue_ms = self._waited_ms
             self._say()
-        assert slot.replica is not None
-        self._tried.add(slot.replica)
-        return next(replica for replica in self.order.ways[self._at].replicas if replica.id == slot.replica)
+        self._tried.add(replica.id)
+        return replica
+
+    def _granted(self, slot: Slot) -> Replica | None:
+        """Where it may run. One that is drained since it was asked for gets no call any more: its slot is given back."""
+        if slot.replica is None:
+            return None
+        replica = next((one for one in self.order.ways[self._at].replicas if one.id == slot.replica), None)
+        if replica is None:
+            slot.put_back()
+        return replica
 
     def given_back(self, progress: Progress) -> None:
         """A higher class was given the slot: `take` may have the same replica again."""

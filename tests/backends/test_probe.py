@@ -9,9 +9,10 @@ import pytest
 from backends.capacity import Capacity
 from backends.choose import Standing
 from backends.client import EngineClient
-from backends.fleet import Replica
+from backends.fleet import Fleet, Replica
 from backends.probe import watch
 from backends.readiness import Readiness
+from backends.roster import Roster
 from tests.backends.client.raw_engine import Peer, raw_engine, saying
 from tests.support.engine_fixture import StandInEngine
 
@@ -31,7 +32,8 @@ class Watching:
 
     def __init__(self, client: EngineClient, *replicas: Replica) -> None:
         self.readiness, self.capacity = Readiness(), Capacity()
-        self._work = watch(client, replicas, self.readiness, self.capacity, every_seconds=0.05, patience_seconds=0.15)
+        self.roster = Roster(Fleet(replicas), self.readiness.unseen)
+        self._work = watch(client, self.roster, self.readiness, self.capacity, every_seconds=0.05, patience_seconds=0.15)
 
     async def __aenter__(self) -> "Watching":
         self._task = asyncio.create_task(self._work)
@@ -77,6 +79,21 @@ async def test_a_hung_engine_is_found(client: EngineClient, stand_in_engine: Sta
 async def test_an_engine_that_says_that_it_is_not_well(client: EngineClient, answer: bytes) -> None:
     async with raw_engine(saying(answer)) as engine, Watching(client, engine.replica) as watching:
         await watching.until("raw", Standing.BROKEN)
+
+
+async def test_one_that_comes_is_ready_when_it_was_seen_and_of_one_that_went_nothing_is_kept(
+    client: EngineClient, stand_in_engine: StartEngine
+) -> None:
+    first, later = stand_in_engine(), stand_in_engine()
+    async with Watching(client, first.replica("a")) as watching:
+        await watching.until_so(lambda: watching.readiness.is_well("a"))
+        watching.roster.found("group", [later.replica("b")])
+        assert watching.readiness.standing("b") is Standing.BROKEN
+        await watching.until("b", Standing.READY)
+        assert client.open_connections == 2
+        watching.roster.found("group", [])
+        await watching.until_so(lambda: client.open_connections == 1)
+        assert not watching.readiness.is_well("b")
 
 
 def page(status: bytes, text: bytes) -> bytes:
