@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from backends.breaker import Breaker, State, after_fault, after_success, after_try_began, is_fault, may_try
-from backends.choose import NONE_TIGHTENED, Standing, preference
+from backends.choose import COLD, NONE_TIGHTENED, Standing, Warmth, preference
 from backends.fleet import Replica
 
 # One missed probe may be a long tick of a busy engine.
@@ -17,22 +17,27 @@ TRY_SECONDS = 0.05
 class Readiness:
     """Replicas not heard of yet count as ready: a call to one that is not costs a refused connection."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
+    def __init__(self, now: Callable[[], float] = time.monotonic, fell: Callable[[str], None] | None = None) -> None:
+        """`fell` is told of each that is down or gone: what its process knew is lost."""
+        self._now, self._fell = now, fell or (lambda _: None)
         # Only those of which there is anything to say: calls pay for a look-up, not for a healthy fleet.
         self._known: dict[str, _Known] = {}
         self._well: set[str] = set()
         self._turn = 0
 
     def prefer(
-        self, pool: Sequence[Replica], in_flight: Mapping[str, int], tightened: Mapping[str, int] = NONE_TIGHTENED
+        self,
+        pool: Sequence[Replica],
+        in_flight: Mapping[str, int],
+        tightened: Mapping[str, int] = NONE_TIGHTENED,
+        warmth: Warmth = COLD,
     ) -> tuple[Replica, ...]:
         """Whom to ask for a slot, in order. When the first one is on trial, this call is its try."""
         if len(pool) == 1 and not self._known:
             return tuple(pool)
         self._turn += 1
-        standings = {replica.id: self.standing(replica.id) for replica in pool}
-        order = preference(pool, in_flight, standings, self._turn, tightened)
+        standings = {replica.id: self.standing(replica.id) for replica in pool} if self._known else {}
+        order = preference(pool, in_flight, standings, self._turn, tightened, warmth=warmth)
         if order and self.standing(order[0].id) is Standing.TRIAL:
             known, now = self._of(order[0].id), self._now()
             if may_try(known.breaker, now):
@@ -80,6 +85,7 @@ class Readiness:
             known.is_up = known.is_up and not (is_certain or known.missed >= MISSED_PROBES_TO_FALL)
             if not known.is_up:
                 self._well.discard(replica_id)
+                self._fell(replica_id)
 
     def unseen(self, replica_id: str) -> None:
         """It came at run time, or was broken before this gateway began: no calls until a probe has found it well."""
@@ -94,6 +100,7 @@ class Readiness:
     def forget(self, replica_id: str) -> None:
         self._known.pop(replica_id, None)
         self._well.discard(replica_id)
+        self._fell(replica_id)
 
     def _of(self, replica_id: str) -> "_Known":
         return self._known.setdefault(replica_id, _Known())

@@ -9,11 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from backends.capacity import Capacity
+from backends.choose import COLD, Warmth
 from backends.classes import CLASSES
 from backends.client import EngineClient, Patience
 from backends.dedicated import Way
 from backends.failures import EngineFault, EngineUnreachable
 from backends.fleet import Fleet, Replica, dedicated_pools, shared_pools
+from backends.prefix import NO_PROMPT, Prompt
+from backends.prefixes import Prefixes
 from backends.probe import watch
 from backends.queue import Queue
 from backends.readiness import Readiness
@@ -64,6 +67,7 @@ class House:
     queue: Queue
     engines: EngineClient
     readiness: Readiness
+    prefixes: Prefixes
     fetcher: Fetcher | None
     capacity: Capacity
     standings: Standings
@@ -74,16 +78,19 @@ class House:
     intake: Intake
     record: Reader
 
-    def preference(self, way: Way) -> list[tuple[str, int]]:
+    def preference(self, way: Way, prompt: Prompt = NO_PROMPT) -> list[tuple[str, int]]:
         """The replicas that may take a call, best first, with how many calls each takes at once."""
-        tightened = self.capacity.tightened
-        order = self.readiness.prefer(way.replicas, self.queue.load(way.pool), tightened)
+        tightened, warmth = self.capacity.tightened, COLD
+        if prompt.chain:
+            warmth = Warmth(prompt, self.prefixes.known([replica.id for replica in way.replicas], prompt))
+        order = self.readiness.prefer(way.replicas, self.queue.load(way.pool), tightened, warmth)
         return [(replica.id, tightened.get(replica.id, replica.slots)) for replica in order]
 
     def engine_failed(self, replica: Replica, failure: Exception, status: int, account: str) -> None:
         """Note whose fault it was: a refused connection is the replica's; what came of a request may be the request's."""
         if isinstance(failure, EngineUnreachable):
             self.readiness.called(replica.id, failure)
+            self.prefixes.forget(replica.id)  # its process ended
         elif isinstance(failure, EngineFault):
             self.readiness.called(replica.id, failure, account)
         else:
@@ -132,7 +139,8 @@ def _build(settings: Settings, clock: Clock, source: Source, keyring: Keyring, r
     valkey = Valkey(redis_url, settings.valkey_timeout_ms)
     fleet = Fleet.load(settings.fleet_file) if settings.fleet_file else Fleet(())
     catalogue, log = Catalogue.load(), Log(settings.log_level, gateway=settings.gateway_id)
-    readiness = Readiness()
+    prefixes = Prefixes()
+    readiness = Readiness(fell=prefixes.forget)
     roster = Roster(fleet, readiness.unseen)
     # The first byte has a limit of its own where an answer is streamed (api/delivery).
     patience = Patience(first_byte=settings.total_seconds + 5, between_bytes=settings.stream_idle_seconds)
@@ -158,6 +166,7 @@ def _build(settings: Settings, clock: Clock, source: Source, keyring: Keyring, r
         ),
         engines=EngineClient(patience),
         readiness=readiness,
+        prefixes=prefixes,
         fetcher=_fetcher(settings),
         capacity=Capacity(),
         standings=Standings(valkey, settings.shards),

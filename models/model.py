@@ -55,6 +55,7 @@ class Model(_Frozen):
     tool_parser: str | None = None
     reasoning_parser: str | None = None
     developer_role: bool = Field(default=False, description="its template knows that role; for others it becomes system")
+    tools_first: bool = Field(default=False, description="its template puts tools before the system message, not after it")
     retires: date | None = None
     successor: str | None = None
     sources: dict[str, str] = Field(description="where each fact is from")

@@ -9,6 +9,7 @@ from gateway.api.chunks import CHUNKS
 from gateway.api.endpoint import Asked, Endpoint
 from gateway.api.images import Addressed, in_field, is_address, note
 from gateway.api.response_as_chat import is_misplaced, rewrite
+from gateway.api.spoken import spoken_chat, spoken_prompt
 from gateway.errors import Refusal
 
 IMAGE_PARTS = ("image_url", "input_image", "image")
@@ -129,6 +130,7 @@ CHAT = Endpoint(
     generation_fields=("n", "best_of"),
     output_fields=("max_tokens", "max_completion_tokens"),
     media_bytes=_media_bytes,
+    spoken=spoken_chat,
 )
 COMPLETIONS = Endpoint(
     path="/v1/completions",
@@ -141,4 +143,5 @@ COMPLETIONS = Endpoint(
     generation_fields=("n", "best_of"),
     output_fields=("max_tokens", "max_completion_tokens"),
     output_default=16,  # OpenAI's own
+    spoken=spoken_prompt,
 )

@@ -85,6 +85,7 @@ class Delivery:
                 return
             finally:
                 slot.worked = self._worked()
+                self._turn.learn(self._progress)
             slot.put_back()
             self._progress.attempts -= 1  # nothing failed
             self._turn.given_back(self._progress)

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 from backends.fleet import Replica
 from gateway.api.dialect import Dialect
 from gateway.api.images import Addressed
+from gateway.api.spoken import Spoken, nothing_spoken
 from models.catalogue import Kind
 
 Body = dict[str, Any]
@@ -34,7 +35,8 @@ class Endpoint:
     `edit` changes the engine's copy of the body in place, after the edits that all endpoints share. `generation_fields` make an
     engine answer each prompt more than once. `output_fields` limit the output, the first of them being written where one is
     needed; `output_default` is how much an engine is told to write where the client says nothing: "plan" is the plan's limit.
-    `kinds` are the models that serve it; `also_at` are further paths of ours, engines know `path` alone.
+    `kinds` are the models that serve it; `also_at` are further paths of ours, engines know `path` alone. `spoken` is what its
+    prompts begin with, for those who look for it in a prefix cache.
     """
 
     path: str
@@ -50,6 +52,7 @@ class Endpoint:
     output_default: int | Literal["plan"] = "plan"
     media_bytes: Callable[[Body], int] = no_media
     streams: bool = True
+    spoken: Spoken = nothing_spoken
 
     def is_served_by(self, kind: Kind, lacks: frozenset[str]) -> bool:
         """Whether a model of this kind has it, on engines that lack the endpoints named."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from gateway.api.endpoint import Asked, Endpoint
 from gateway.api.message_content import check_messages, images, media_bytes, wrong
-from gateway.api.message_edits import edit
+from gateway.api.message_edits import edit, spoken
 from gateway.api.message_events import MESSAGE_EVENTS, TOKEN_COUNTS
 from gateway.errors import Refusal
 
@@ -63,6 +63,7 @@ MESSAGES = Endpoint(
     kinds=frozenset({"chat"}),
     output_fields=("max_tokens",),
     media_bytes=media_bytes,
+    spoken=spoken,
 )
 COUNT_TOKENS = Endpoint(
     path="/v1/messages/count_tokens",

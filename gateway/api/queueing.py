@@ -5,7 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from backends import work
+from backends.dedicated import Way
 from backends.fleet import Replica
+from backends.prefix import NO_PROMPT, Prompt, read_prompt
+from backends.prefixes import Sent
 from backends.slot import Slot
 from gateway.api.call import Call
 from gateway.api.exchange import Exchange, Headers
@@ -26,11 +29,13 @@ class NoReplicaReady(Exception):
 class Turn:
     """One call's. A slot is of one pool and one attempt: after a failed attempt, or on to the shared pool, it is a new one."""
 
-    __slots__ = ("_at", "_entered", "_estimate", "_exchange", "_has_said", "_house", "_max_wait_ms", "_slot", "_slots", "_tried",
-                 "_waited_ms", "order")  # fmt: skip
+    __slots__ = ("_at", "_call", "_entered", "_estimate", "_exchange", "_has_said", "_house", "_max_wait_ms", "_prompt", "_sent",
+                 "_slot", "_slots", "_tried", "_waited_ms", "order")  # fmt: skip
 
     def __init__(self, house: House, exchange: Exchange, call: Call, order: Order) -> None:
-        self._house, self._exchange, self.order = house, exchange, order
+        self._house, self._exchange, self._call, self.order = house, exchange, call, order
+        self._prompt: Prompt | None = None
+        self._sent: Sent | None = None
         self._estimate = work.estimated(call.body_bytes, order.output_max if call.output_tokens is None else call.output_tokens)
         self._max_wait_ms = max_wait_ms(exchange.headers)
         self._tried: set[str] = set()
@@ -55,7 +60,8 @@ class Turn:
         slot = self._slot
         if slot is not None and slot.position is not None and self._entered is None:
             self._entered = (slot.position, slot.expected_seconds)
-        found = self._house.preference(self.order.ways[self._at])
+        way = self.order.ways[self._at]
+        found = self._house.preference(way, NO_PROMPT if len(way.replicas) <= 1 else self._read(way))
         return [pair for pair in found if pair[0] not in self._tried] if self._tried else found
 
     def goes_on(self) -> bool:
@@ -80,6 +86,8 @@ class Turn:
             progress.queue_ms = self._waited_ms
             self._say()
         self._tried.add(replica.id)
+        if self._prompt is not None and self._prompt.chain:
+            self._sent = self._house.prefixes.sent(replica.id, self._prompt)
         return replica
 
     def _granted(self, slot: Slot) -> Replica | None:
@@ -90,6 +98,24 @@ class Turn:
         if replica is None:
             slot.put_back()
         return replica
+
+    def _read(self, way: Way) -> Prompt:
+        """Once, and only for those who choose: a pool has engines of one kind, or its first one speaks for all."""
+        if self._prompt is None:
+            order, call = self.order, self._call
+            text = b"\0".join(call.endpoint.spoken(call.body, order.model.tools_first))
+            self._prompt = read_prompt(text, self._house.salts.seed(way.replicas[0], order.account))
+        return self._prompt
+
+    def learn(self, progress: Progress) -> None:
+        """After an attempt: the replica has the prompt in its cache if it came as far as to an output."""
+        sent, self._sent = self._sent, None
+        if sent is None:
+            return
+        if progress.output_began or progress.answered:
+            self._house.prefixes.answered(sent, progress.prompt_tokens, progress.cached_tokens)
+        else:
+            self._house.prefixes.failed(sent)
 
     def given_back(self, progress: Progress) -> None:
         """A higher class was given the slot: `take` may have the same replica again."""

@@ -10,6 +10,7 @@ from gateway.api.endpoint import Asked, Endpoint
 from gateway.api.images import Addressed
 from gateway.api.response_events import EVENTS
 from gateway.api.response_items import STORED, for_engine, refuse_stored
+from gateway.api.spoken import spoken_response
 from gateway.errors import Refusal, wrong
 
 Body = dict[str, Any]
@@ -109,4 +110,5 @@ RESPONSES = Endpoint(
     kinds=frozenset({"chat"}),
     output_fields=("max_output_tokens",),
     media_bytes=_media_bytes,
+    spoken=spoken_response,
 )

@@ -27,6 +27,16 @@ def readiness(now: Now) -> Readiness:
     return Readiness(now)
 
 
+def test_whoever_remembers_its_cache_is_told_that_a_replica_fell(now: Now) -> None:
+    fell: list[str] = []
+    readiness = Readiness(now, fell.append)
+    readiness.probed("a", is_healthy=False)  # a long tick, perhaps
+    assert fell == []
+    readiness.probed("a", is_healthy=False)
+    readiness.probed("b", is_healthy=False, is_certain=True)
+    assert fell == ["a", "b"]
+
+
 def break_(readiness: Readiness, name: str) -> None:
     for _ in range(3):
         readiness.called(name, FAULT)
