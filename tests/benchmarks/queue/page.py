@@ -42,8 +42,8 @@ def _setting(found: Findings) -> str:
     return f"""\
 `make bench-queue`, run on {found.at[:10]}: {found.machine}; {versions}. The engine's process
 that computes has the last core, as it would have a GPU; the rest of the engine (one thread that spins), gateway, worker, Valkey,
-PostgreSQL and the client share what is left. So it is in all variants. Machines drift: the two FIFOs, and ours without a reserve
-and the engine's own priority, were played in turns, twice, and the calls of both times count.
+PostgreSQL and the client share what is left. So it is in all variants. Machines drift: ours without a reserve and the engine's
+own priority were played in turns, twice, and the calls of both times count.
 
 SmolLM2-135M on vLLM, {setting.runs} requests at once, {setting.output_tokens} tokens of output each, prompts of {WORDS_MIN} to
 {WORDS_MAX} words that no cache has seen. Poisson arrivals for {setting.arrival_seconds:g} s (seed {setting.seed}), the same for

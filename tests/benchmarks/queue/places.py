@@ -72,14 +72,15 @@ def _compute_on_a_core_of_its_own(engine: Vllm) -> None:
 
     Else each process that runs for a moment stops the computing thread: a tenth of the CPU time gone was a quarter of the tokens.
     """
-    *others, last = sorted(os.sched_getaffinity(0))
+    *others, last = range(os.cpu_count() or 1)  # our own affinity is what an engine before this one left
     mine = psutil.Process()
-    workers = [child for child in mine.children(recursive=True) if child.name().startswith(WORKER_NAME)]
+    its = psutil.Process(_pid(engine)).children(recursive=True)
+    workers = [child for child in its if child.name().startswith(WORKER_NAME)]
     if not others or len(workers) != 1:
         raise SystemExit("faregate: two cores are needed, and one worker of vLLM")
     for process in (mine, *mine.children(recursive=True)):
-        for thread in process.threads():
-            with suppress(ProcessLookupError):
+        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess, ProcessLookupError):
+            for thread in process.threads():
                 os.sched_setaffinity(thread.id, {last} if process in workers else others)
 
 

@@ -114,7 +114,7 @@ def _findings(session: Session, wanted: Sequence[Variant]) -> Findings:
     options = session.options
     return Findings(
         at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        machine=f"{len(os.sched_getaffinity(0))} cores of {cpu_name()}",
+        machine=f"{os.cpu_count()} cores of {cpu_name()}",
         versions={"vLLM": "0.32.0 for CPUs", "Python": platform.python_version(), "uvicorn": version("uvicorn")},
         setting=Setting(options.seed, options.seconds, options.drain_seconds, RUNS, LINE, OUTPUT_TOKENS, _targets_ms()),
         capacity=session.capacity,

@@ -12,7 +12,7 @@ PATIENT_DEPTH, PATIENT_SECONDS = 100_000, 3_600
 COMPARED_LOAD = 2.0
 LOADS = (0.5, 1.0, 1.5, 2.0, 3.0)
 RESERVES = (0, 1, 2)
-COMPARED_CLOSELY = ("engine-fifo", "gateway-fifo", "engine-priority", "ours-0")
+COMPARED_CLOSELY = ("engine-priority", "ours-0")
 # Places inside the engine for the next calls (docs/capacity.md): one for anybody, one for Pro and above, one for Premium.
 LINE = 3
 # What the engine is told where it is called without us; what ours tells it (backends/engines/priority.py).
