@@ -1,11 +1,15 @@
 """Whether a replica that keeps failing calls gets another one.
 
-| state     | a call succeeded | a fault of the replica                | time                                       |
-| --------- | ---------------- | ------------------------------------- | ------------------------------------------ |
-| closed    | closed, count 0  | count + 1; the third in a row: open,  |                                            |
-|           |                  | unless all were of one account's calls |                                            |
-| open      | open (a late one)| open                                  | after the pause: half open, one call tries |
-| half open | closed           | open, and the pause doubles           | a try that never reported: one more        |
+| state     | a call succeeded  | a fault of the replica | one that may be the call's  | time                               |
+| --------- | ----------------- | ---------------------- | --------------------------- | ---------------------------------- |
+| closed    | closed, counts 0  | the third in a row:    | of the third account        |                                    |
+|           |                   | open                   | in a row: open              |                                    |
+| open      | open (a late one) | open                   | open                        | after the pause: half open, one    |
+|           |                   |                        |                             | call tries                         |
+| half open | closed            | open, pause doubled    | stays                       | a try that never reported: another |
+
+A fault is the replica's when it refused the connection, or when the same call was answered by another. One that nobody could try
+elsewhere may be the call's own; one that all replicas have in common is, and counts for nothing.
 """
 
 from dataclasses import dataclass, replace
@@ -14,6 +18,8 @@ from enum import Enum
 from backends.failures import EngineFault
 
 FAULTS_TO_OPEN = 3
+# Accounts whose calls failed in a row, and could not be tried elsewhere. Each is one voice, however often it calls.
+ACCUSERS_TO_OPEN = 3
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 
@@ -30,7 +36,7 @@ class Breaker:
 
     state: State = State.CLOSED
     faults: int = 0
-    blamed_by: frozenset[str] = frozenset()
+    accusers: frozenset[str] = frozenset()
     pause_seconds: float = FIRST_PAUSE_SECONDS
     since: float = 0.0
 
@@ -55,14 +61,23 @@ def after_success(breaker: Breaker) -> Breaker:
     return breaker if breaker.state is State.OPEN else Breaker()
 
 
-def after_fault(breaker: Breaker, now: float, account: str = "") -> Breaker:
-    """`account`: whose call it was, when the call itself may be to blame; three bad requests of one customer close nothing."""
+def after_fault(breaker: Breaker, now: float) -> Breaker:
     if breaker.state is State.OPEN:
         return breaker
     if breaker.state is State.HALF_OPEN:
         pause = min(breaker.pause_seconds * 2, LONGEST_PAUSE_SECONDS)
         return replace(breaker, state=State.OPEN, pause_seconds=pause, since=now)
-    faults, blamed_by = breaker.faults + 1, breaker.blamed_by | {account}
-    if faults < FAULTS_TO_OPEN or (len(blamed_by) == 1 and account):
-        return replace(breaker, faults=faults, blamed_by=blamed_by)
-    return Breaker(State.OPEN, faults, blamed_by, FIRST_PAUSE_SECONDS, now)
+    faults = breaker.faults + 1
+    if faults < FAULTS_TO_OPEN:
+        return replace(breaker, faults=faults)
+    return Breaker(State.OPEN, since=now)
+
+
+def after_accusation(breaker: Breaker, now: float, account: str) -> Breaker:
+    """`account`: whose call failed. In a try it says nothing: who sends bad requests can't keep an engine from all others."""
+    if breaker.state is not State.CLOSED:
+        return breaker
+    accusers = breaker.accusers | {account}
+    if len(accusers) < ACCUSERS_TO_OPEN:
+        return replace(breaker, accusers=accusers)
+    return Breaker(State.OPEN, since=now)

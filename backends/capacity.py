@@ -7,14 +7,19 @@ from backends.engines.report import Report
 from backends.fleet import Replica
 from backends.saturation import Saturation, after_report
 
+# Who comes back is given this part of its slots, and twice as many with each probe that finds it well: its caches are empty, and
+# all that waited would come at once.
+FIRST_PART = 8
+
 
 class Capacity:
-    """Replicas that never reported take as many as their profile says."""
+    """Replicas that never reported take as many as their profile says; those that came back, fewer at first."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._known: dict[str, Saturation] = {}
         self._reported_at: dict[str, float] = {}
+        self._ramps: dict[str, int] = {}
         # Only those that take fewer than their slots: calls pay for a look-up, not for a healthy fleet.
         self.tightened: dict[str, int] = {}
 
@@ -27,8 +32,29 @@ class Capacity:
         if known is before:
             return
         self._known[replica.id], self._reported_at[replica.id] = known, self._now()
-        if known.cap < replica.slots:
-            self.tightened[replica.id] = known.cap
+        self._tighten(replica)
+
+    def came_back(self, replica: Replica) -> None:
+        """It is slow to start."""
+        self._ramps[replica.id] = max(1, replica.slots // FIRST_PART)
+        self._tighten(replica)
+
+    def is_well(self, replica: Replica) -> None:
+        """Another probe has found it so."""
+        ramp = self._ramps.get(replica.id)
+        if ramp is None:
+            return
+        if ramp * 2 < replica.slots:
+            self._ramps[replica.id] = ramp * 2
+        else:
+            del self._ramps[replica.id]
+        self._tighten(replica)
+
+    def _tighten(self, replica: Replica) -> None:
+        known = self._known.get(replica.id)
+        cap = min(replica.slots if known is None else known.cap, self._ramps.get(replica.id, replica.slots))
+        if cap < replica.slots:
+            self.tightened[replica.id] = cap
         else:
             self.tightened.pop(replica.id, None)
 
@@ -37,5 +63,5 @@ class Capacity:
         return self._now() - self._reported_at.get(replica.id, float("-inf"))
 
     def forget(self, replica_id: str) -> None:
-        for known in (self._known, self._reported_at, self.tightened):
+        for known in (self._known, self._reported_at, self._ramps, self.tightened):
             known.pop(replica_id, None)

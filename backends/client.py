@@ -48,6 +48,13 @@ class EngineClient:
         for connection in tuple(pool.idle) if pool is not None else ():
             connection.cut()
 
+    def abandon(self, replica_id: str) -> None:
+        """It has stopped answering: calls that have had no byte of an answer are free to go elsewhere."""
+        pool = self._pools.get(replica_id)
+        for connection in tuple(pool.open) if pool is not None else ():
+            if connection.is_unanswered:
+                connection.cut(EngineUnreachable(f"{connection.where} has stopped answering"))
+
     @property
     def open_connections(self) -> int:
         """Sockets open or being opened, idle ones included."""
@@ -82,10 +89,12 @@ class EngineClient:
 
         def lost(connection: Connection) -> None:
             pool.idle.pop(connection, None)
+            pool.open.discard(connection)
             self._forget(connection)
 
         connection = Connection(loop, replica.origin, self._patience, lost)
         self._open.add(connection)
+        pool.open.add(connection)
         if self._sweeper is None:
             self._sweeper = loop.call_later(self._tick_seconds, self._sweep)
         connected = False
@@ -100,6 +109,7 @@ class EngineClient:
         finally:
             if not connected:
                 connection.cut()
+                pool.open.discard(connection)
                 self._forget(connection)
         if not connected:
             raise Aborted
@@ -221,13 +231,14 @@ class Answer:
 
 
 class _Pool:
-    """The idle connections to one replica, the last used one first, and the part of a request head that never changes."""
+    """The connections to one replica, the idle ones by their last use, and the part of a request head that never changes."""
 
-    __slots__ = ("_heads", "_tls", "head", "idle", "replica")
+    __slots__ = ("_heads", "_tls", "head", "idle", "open", "replica")
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
         self.idle: dict[Connection, None] = {}
+        self.open: set[Connection] = set()
         self._tls: ssl.SSLContext | None = None
         self._heads: dict[tuple[object, ...], bytes] = {}
         key = f"authorization: Bearer {replica.api_key}\r\n" if replica.api_key else ""

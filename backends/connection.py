@@ -7,7 +7,7 @@ from typing import cast
 
 import httptools
 
-from backends.failures import EngineBroke, EngineFault, EngineSpokeNonsense, EngineTimedOut, EngineUnreachable
+from backends.failures import EngineBroke, EngineFault, EngineHungUp, EngineSpokeNonsense, EngineTimedOut
 
 # An answer that nobody reads is held back in the kernel beyond this; one read of the socket may come on top.
 BUFFER_LIMIT_BYTES = 256 * 1024
@@ -52,7 +52,7 @@ class Connection(asyncio.Protocol):
     def __init__(
         self, loop: asyncio.AbstractEventLoop, where: str, patience: Patience, on_lost: Callable[["Connection"], None]
     ) -> None:
-        self._loop, self._where, self._patience, self._on_lost = loop, where, patience, on_lost
+        self._loop, self.where, self._patience, self._on_lost = loop, where, patience, on_lost
         self._parser = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -113,6 +113,11 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         return transport is not None and not transport.is_closing() and self._loop.time() - self._since < self._patience.idle
 
+    @property
+    def is_unanswered(self) -> bool:
+        """A request was sent, and not one byte has come back."""
+        return self._exchanging and not self.received and self.failure is None
+
     def rest(self) -> None:
         """Ends a complete exchange; whatever arrives now closes the connection."""
         self._exchanging = False
@@ -138,9 +143,9 @@ class Connection(asyncio.Protocol):
             return
         elif not self.has_head:
             if silent >= self._patience.first_byte:
-                self.cut(EngineTimedOut(self._where, "first_byte", self._patience.first_byte))
+                self.cut(EngineTimedOut(self.where, "first_byte", self._patience.first_byte))
         elif silent >= self._patience.between_bytes:
-            self.cut(EngineTimedOut(self._where, "between_bytes", self._patience.between_bytes))
+            self.cut(EngineTimedOut(self.where, "between_bytes", self._patience.between_bytes))
 
     # What the event loop tells it.
 
@@ -244,12 +249,12 @@ class Connection(asyncio.Protocol):
         if self.is_complete:
             self._excess = True  # the answer is whole: what follows it only spoils the connection
         else:
-            self.cut(EngineSpokeNonsense(self._where, what))
+            self.cut(EngineSpokeNonsense(self.where, what))
 
     def _cut_short(self) -> EngineFault:
         if not self.received:
-            return EngineUnreachable(f"{self._where} closed the connection before any answer")
-        return EngineBroke(self._where, "body" if self.has_head else "head")
+            return EngineHungUp(f"{self.where} closed the connection before any answer")
+        return EngineBroke(self.where, "body" if self.has_head else "head")
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

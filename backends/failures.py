@@ -11,6 +11,10 @@ class EngineUnreachable(EngineFault):
     """No connection, or it closed before one byte of an answer: another replica may be tried."""
 
 
+class EngineHungUp(EngineUnreachable):
+    """It took the request, and closed before one byte of an answer: it may have died, or have died of this request."""
+
+
 class EngineTimedOut(EngineFault):
     """The engine took the request and then fell silent."""
 

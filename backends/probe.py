@@ -5,11 +5,13 @@ import asyncio
 import time
 
 from backends.capacity import Capacity
+from backends.choose import Standing
 from backends.client import Aborted, EngineClient, EngineFault, EngineUnreachable
-from backends.engines.report import PAGE_LIMIT_BYTES, read_report
+from backends.engines.report import PAGE_LIMIT_BYTES, Report, read_report
 from backends.fleet import Replica
 from backends.readiness import Readiness
-from backends.roster import Roster
+from backends.roster import Roster, pool_of
+from backends.stall import STUCK_SECONDS, Pulse, after_look, is_stuck
 from backends.states import State
 
 EVERY_SECONDS = 2.0
@@ -29,13 +31,23 @@ async def watch(
     *,
     every_seconds: float = EVERY_SECONDS,
     patience_seconds: float = PATIENCE_SECONDS,
+    stuck_seconds: float = STUCK_SECONDS,
 ) -> None:
     """Runs until it is cancelled; who comes is watched at once, and of who goes nothing is kept."""
 
+    loop = asyncio.get_running_loop()
+
     async def watch_one(replica: Replica) -> None:
+        pulse = Pulse()
         while True:
+            was_up = readiness.standing(replica.id) is not Standing.BROKEN
             if roster.state(replica.id) is not State.SLEEPING and await probe(client, replica, readiness, patience_seconds):
-                await weigh(client, replica, capacity, patience_seconds)
+                (capacity.is_well if was_up else capacity.came_back)(replica)
+                report = await weigh(client, replica, capacity, patience_seconds)
+                pulse = after_look(pulse, report, loop.time())
+                readiness.stuck(replica.id, is_stuck(pulse, loop.time(), stuck_seconds))
+            if readiness.is_given_up(replica.id) and any(readiness.is_well(one.id) for one in roster.open(pool_of(replica))):
+                client.abandon(replica.id)
             await asyncio.sleep(every_seconds)
 
     changed, watched = asyncio.Event(), dict[Replica, asyncio.Task[None]]()
@@ -68,15 +80,16 @@ async def probe(client: EngineClient, replica: Replica, readiness: Readiness, pa
     return is_healthy
 
 
-async def weigh(client: EngineClient, replica: Replica, capacity: Capacity, patience_seconds: float) -> None:
+async def weigh(client: EngineClient, replica: Replica, capacity: Capacity, patience_seconds: float) -> Report:
     """Once. No page, none in time, or one that says nothing leaves what is known as it is."""
     asked_at = time.monotonic()
     try:
         status, page = await _page(client, replica, replica.engine.metrics_path, patience_seconds)
     except (EngineFault, Aborted, TimeoutError, PageTooLarge):
-        return
-    if status == 200:
-        capacity.reported(replica, read_report(page, replica.engine.gauges), time.monotonic() - asked_at)
+        return Report()
+    report = read_report(page, replica.engine.gauges) if status == 200 else Report()
+    capacity.reported(replica, report, time.monotonic() - asked_at)
+    return report
 
 
 async def _page(client: EngineClient, replica: Replica, path: str, patience_seconds: float) -> tuple[int, bytes]:

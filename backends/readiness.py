@@ -4,12 +4,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from backends.breaker import Breaker, State, after_fault, after_success, after_try_began, is_fault, may_try
+from backends.breaker import Breaker, State, after_accusation, after_fault, after_success, after_try_began, is_fault, may_try
 from backends.choose import COLD, NONE_TIGHTENED, Standing, Warmth, preference
 from backends.fleet import Replica
 
 # One missed probe may be a long tick of a busy engine.
 MISSED_PROBES_TO_FALL = 2
+# And then one more, before what was sent there is begun anew elsewhere: of that the fleet has twice the work.
+MISSED_PROBES_TO_GIVE_UP = 3
 # One call asks for its order more than once (before it queues, while it waits): its try stays its own for as long.
 TRY_SECONDS = 0.05
 
@@ -50,7 +52,7 @@ class Readiness:
         known = self._known.get(replica_id)
         if known is None:
             return Standing.READY
-        if not known.is_up:
+        if not known.is_up or known.is_stuck:
             return Standing.BROKEN
         if known.breaker.state is State.CLOSED:
             return Standing.READY
@@ -58,18 +60,21 @@ class Readiness:
         is_begun = known.breaker.state is State.HALF_OPEN and now - known.breaker.since < TRY_SECONDS
         return Standing.TRIAL if is_begun or may_try(known.breaker, now) else Standing.BROKEN
 
-    def called(self, replica_id: str, outcome: BaseException | int, account: str = "") -> None:
-        """How a call ended: a status of the engine's, or what was raised. An abort or a cancellation tells nothing.
-
-        `account`: whose it was; left out for a fault that no request can cause.
-        """
+    def called(self, replica_id: str, outcome: BaseException | int) -> None:
+        """How a call ended: a status of the engine's, or what was raised, if no request can be the cause of it. An abort or a
+        cancellation tells nothing."""
         if is_fault(outcome):
             known = self._of(replica_id)
-            known.breaker = after_fault(known.breaker, self._now(), account)
+            known.breaker = after_fault(known.breaker, self._now())
         elif isinstance(outcome, int) and replica_id in self._known:
             known = self._of(replica_id)
             known.breaker = after_success(known.breaker)
             self._forget_if_well(replica_id)
+
+    def accused(self, replica_id: str, account: str) -> None:
+        """A call of this account failed there; whether it would have elsewhere, nobody knows."""
+        known = self._of(replica_id)
+        known.breaker = after_accusation(known.breaker, self._now(), account)
 
     def probed(self, replica_id: str, is_healthy: bool, *, is_certain: bool = False) -> None:
         """`is_certain`: it refused the connection, which needs no second look."""
@@ -95,7 +100,18 @@ class Readiness:
     def is_well(self, replica_id: str) -> bool:
         """A probe has found it well, and neither probes nor calls have found otherwise since."""
         known = self._known.get(replica_id)
-        return replica_id in self._well and (known is None or known.breaker.state is State.CLOSED)
+        return replica_id in self._well and (known is None or (known.breaker.state is State.CLOSED and not known.is_stuck))
+
+    def stuck(self, replica_id: str, is_stuck: bool) -> None:
+        """It answers, and computes nothing (backends/stall.py)."""
+        if is_stuck or replica_id in self._known:
+            self._of(replica_id).is_stuck = is_stuck
+            self._forget_if_well(replica_id)
+
+    def is_given_up(self, replica_id: str) -> bool:
+        """Calls that wait for its answers may go elsewhere: it is stuck, or has missed too many probes to be back in a moment."""
+        known = self._known.get(replica_id)
+        return known is not None and (known.is_stuck or known.missed >= MISSED_PROBES_TO_GIVE_UP)
 
     def forget(self, replica_id: str) -> None:
         self._known.pop(replica_id, None)
@@ -115,3 +131,4 @@ class _Known:
     breaker: Breaker = field(default_factory=Breaker)
     is_up: bool = True
     missed: int = 0
+    is_stuck: bool = False

@@ -13,7 +13,7 @@ from backends.choose import COLD, Warmth
 from backends.classes import CLASSES
 from backends.client import EngineClient, Patience
 from backends.dedicated import Way
-from backends.failures import EngineFault, EngineUnreachable
+from backends.failures import EngineHungUp, EngineUnreachable
 from backends.fleet import Fleet, Replica, dedicated_pools, shared_pools
 from backends.prefix import NO_PROMPT, Prompt
 from backends.prefixes import Prefixes
@@ -86,17 +86,16 @@ class House:
         order = self.readiness.prefer(way.replicas, self.queue.load(way.pool), tightened, warmth)
         return [(replica.id, tightened.get(replica.id, replica.slots)) for replica in order]
 
-    def engine_failed(self, replica: Replica, failure: Exception, status: int, account: str) -> None:
-        """Note whose fault it was: a refused connection is the replica's; what came of a request may be the request's."""
-        if isinstance(failure, EngineUnreachable):
+    def engine_failed(self, replica: Replica, failure: Exception) -> bool:
+        """Whether it is surely the replica's fault, which is noted: it took no connection. All else may be the request's."""
+        is_certain = isinstance(failure, EngineUnreachable) and not isinstance(failure, EngineHungUp)
+        if is_certain:
             self.readiness.called(replica.id, failure)
+        if isinstance(failure, EngineUnreachable):
             self.prefixes.forget(replica.id)  # its process ended
-        elif isinstance(failure, EngineFault):
-            self.readiness.called(replica.id, failure, account)
-        else:
-            self.readiness.called(replica.id, status if status >= 500 else 502, account)
         self.metrics.engine_fault(replica.id, type(failure).__name__)
         self.log.warning("engine_fault", replica=replica.id, kind=type(failure).__name__, why=str(failure)[:300])
+        return is_certain
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ class Gauges:
     waiting: str | None
     kv_use: str | None  # a share, 0 to 1
     preemptions: str | None  # a counter: requests whose memory was taken away while they ran
+    steps: str | None = None  # a counter that grows with each step it computes
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,13 @@ LLAMACPP = EngineKind(
     name="llamacpp",
     health_path="/health",  # 503 while the model loads
     metrics_path="/metrics",  # 501 unless started with --metrics
-    gauges=Gauges(running="llamacpp:requests_processing", waiting="llamacpp:requests_deferred", kv_use=None, preemptions=None),
+    gauges=Gauges(
+        running="llamacpp:requests_processing",
+        waiting="llamacpp:requests_deferred",
+        kv_use=None,
+        preemptions=None,
+        steps="llamacpp:n_decode_total",
+    ),
     priority=None,
     lacks=frozenset({"priority", "dimensions"}),
     lacks_endpoints=frozenset({"score"}),

@@ -12,12 +12,13 @@ PAGE_LIMIT_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an engine says of itself at one moment. None: it does not say. `preemptions` is a count that only grows."""
+    """What an engine says of itself at one moment. None: it does not say. `preemptions` and `steps` are counts that only grow."""
 
     running: int | None = None
     waiting: int | None = None
     kv_use: float | None = None
     preemptions: int | None = None
+    steps: int | None = None
 
 
 def read_report(page: bytes, gauges: Gauges) -> Report:
@@ -27,6 +28,7 @@ def read_report(page: bytes, gauges: Gauges) -> Report:
         waiting=_sum(page, gauges.waiting),
         kv_use=max(_samples(page, gauges.kv_use), default=None),
         preemptions=_sum(page, gauges.preemptions),
+        steps=_sum(page, gauges.steps),
     )
 
 

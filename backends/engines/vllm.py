@@ -11,6 +11,7 @@ VLLM = EngineKind(
         waiting="vllm:num_requests_waiting",
         kv_use="vllm:kv_cache_usage_perc",
         preemptions="vllm:num_preemptions_total",
+        steps="vllm:iteration_tokens_total_count",
     ),
     priority="lower_first",  # only with --scheduling-policy priority: `priority = true` in the fleet file says that it runs so
     lacks=frozenset(),

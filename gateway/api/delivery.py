@@ -22,6 +22,8 @@ from gateway.wiring import House
 ATTEMPTS = 3
 # An answer that is not streamed may be begun anew for a higher class within so long: later, too much would be thrown away.
 WHOLE_RECALL_MS = 1000
+# What a replica is told of that failed a call which another one answered: how, no longer matters.
+FAILED = 502
 _ELSEWHERE = (EngineUnreachable, EngineBroke, EngineSpokeNonsense, EngineFailed, EngineOverloaded, StreamBroke)
 
 
@@ -44,6 +46,7 @@ class Delivery:
         self._house, self._exchange, self._call, self._turn, self._progress = house, exchange, call, turn, progress
         self._order = turn.order
         self._relay: StreamRelay | None = None
+        self._suspects: list[str] = []  # replicas that failed it, each perhaps because of the call itself
 
     async def run(self, slot: Slot) -> None:
         """Raises ClientGone, TotalTimedOut, and what the last attempt raised; nothing was delivered, unless `output_began`."""
@@ -65,7 +68,11 @@ class Delivery:
                     await self._run_on(slot)
             except _ELSEWHERE:
                 if self._progress.output_began or self._progress.attempts >= ATTEMPTS or not self._turn.goes_on():
+                    self._accuse()
                     raise
+            except EngineTimedOut:
+                self._accuse()
+                raise
             except (PoolFull, NoReplicaReady):
                 if not self._turn.overflows():
                     raise
@@ -96,7 +103,8 @@ class Delivery:
         self._progress.replica = replica.id
         question = Question(self._call.body, self._call.wants_usage, replica.engine, output_limit(self._call, self._order))
         if self._call.stream:
-            self._relay = StreamRelay(self._exchange, self._progress, self._exchange.dialect.reader(question))
+            reader = self._exchange.dialect.reader(question)
+            self._relay = StreamRelay(self._exchange, self._progress, reader, self._convict if self._suspects else None)
         body = engine_body(self._call, self._order, replica, self._house.salts)
         headers = engine_headers(self._order, replica)
         with self._house.engines.open(replica, self._call.endpoint.path, body, headers) as answer:
@@ -107,12 +115,25 @@ class Delivery:
                     raise_status(answer.status, await read_all(answer))
                 await self._relay_answer(answer, question)
             except (*_ELSEWHERE, EngineTimedOut) as failure:
-                self._house.engine_failed(replica, failure, answer.status, self._order.account)
+                if not self._house.engine_failed(replica, failure):
+                    self._suspects.append(replica.id)
                 raise
             except EngineRefused as refused:
                 self._house.readiness.called(replica.id, refused.status)
                 raise
             self._house.readiness.called(replica.id, 200)
+            self._convict()
+
+    def _convict(self) -> None:
+        """The call is answered here: where it failed before, it was not the call's fault."""
+        for suspect in self._suspects:
+            self._house.readiness.called(suspect, FAILED)
+        self._suspects.clear()
+
+    def _accuse(self) -> None:
+        """It failed and goes nowhere else. What failed everywhere was the call's own fault."""
+        if len(self._suspects) == 1:
+            self._house.readiness.accused(self._suspects[0], self._order.account)
 
     def _gives_back(self, answer: Answer, sent_ms: int) -> bool:
         """Whether the engine is let go for a higher class. What has begun to come is never cut; of an answer that is not streamed

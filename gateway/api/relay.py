@@ -2,6 +2,7 @@
 
 import asyncio
 import traceback
+from collections.abc import Callable
 from typing import Protocol
 
 from gateway.api.dialect import JSON, Question, Reader
@@ -59,10 +60,13 @@ def unshaped(error: Exception) -> StreamBroke:
 class StreamRelay:
     """One stream. Nothing leaves before the engine's first output, so that an early failure still has a status of its own."""
 
-    def __init__(self, exchange: Exchange, progress: Progress, reader: Reader) -> None:
+    def __init__(
+        self, exchange: Exchange, progress: Progress, reader: Reader, on_output: Callable[[], None] | None = None
+    ) -> None:
         self._exchange = exchange
         self._progress = progress
         self._reader = exchange.reader = reader
+        self._on_output = on_output
         self._held: list[bytes] = []
 
     async def run(self, answer: Answer) -> None:
@@ -94,6 +98,8 @@ class StreamRelay:
         self._progress.status = 200
         self._exchange.begin_output(b"".join([*self._held, out]))
         self._progress.output_began = True
+        if self._on_output is not None:
+            self._on_output()
         self._held.clear()
         await self._exchange.drained()
 

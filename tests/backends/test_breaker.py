@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from backends.breaker import Breaker, State, after_fault, after_success, after_try_began, is_fault, may_try
+from backends.breaker import Breaker, State, after_accusation, after_fault, after_success, after_try_began, is_fault, may_try
 from backends.failures import Aborted, EngineBroke, EngineSpokeNonsense, EngineTimedOut, EngineUnreachable
 
 CLOSED = Breaker()
@@ -22,6 +22,32 @@ def test_the_third_fault_in_a_row_opens_it() -> None:
     assert twice.state is State.CLOSED
     assert after_fault(twice, 0).state is State.OPEN
     assert after_fault(after_success(twice), 0).state is State.CLOSED
+
+
+def accused(breaker: Breaker, *accounts: str) -> Breaker:
+    for account in accounts:
+        breaker = after_accusation(breaker, 0, account)
+    return breaker
+
+
+def test_two_accounts_can_never_open_it_and_a_success_silences_all() -> None:
+    assert accused(CLOSED, *("ab" * 500)).state is State.CLOSED
+    assert accused(after_success(accused(CLOSED, "a", "b")), "c", "a").state is State.CLOSED
+
+
+def test_the_third_account_in_a_row_opens_it() -> None:
+    assert accused(CLOSED, "a", "b", "a", "c").state is State.OPEN
+
+
+def test_who_sends_bad_requests_cannot_keep_it_open() -> None:
+    """Two accounts' calls, taken as tries, doubled the pause up to half a minute for everybody."""
+    breaker, now = opened(), 0.0
+    for account in "abababab":
+        now += 1.0
+        assert may_try(breaker, now)
+        breaker = after_accusation(after_try_began(breaker, now), now, account)
+    assert breaker.pause_seconds == 1.0
+    assert after_success(breaker) == CLOSED
 
 
 def test_late_news_of_calls_from_before_change_nothing() -> None:

@@ -28,8 +28,8 @@ def caps(start: Saturation, slots: int, *reports: Report) -> list[int]:
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        ("llamacpp", Report(running=4, waiting=2)),
-        ("vllm", Report(running=16, waiting=4, kv_use=0.0440771349862259, preemptions=0)),
+        ("llamacpp", Report(running=4, waiting=2, steps=6)),
+        ("vllm", Report(running=16, waiting=4, kv_use=0.0440771349862259, preemptions=0, steps=2845)),
     ],
 )
 def test_what_an_engine_of_this_kind_says(kind: str, says: Report) -> None:

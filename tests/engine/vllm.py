@@ -15,6 +15,8 @@ from gateway.local.process import DidNotStart, Process, clean_environment, last_
 from tests.engine.place import FOLDER, Place
 
 CHAT, VECTORS = "smollm2-135m-instruct", "all-minilm-l6-v2"
+# A model of the catalogue that has eyes; tests/engine/vision.py makes what stands in for its weights.
+SEEING = "gemma-4-e4b-it"
 CONTEXT_TOKENS = 4096
 # One for each of vLLM's flags that we sell or steer by. `deepseek_v3` reads thoughts only where a call asks for them.
 CHAT_FLAGS = (
@@ -24,6 +26,10 @@ CHAT_FLAGS = (
     "--reasoning-parser", "deepseek_v3", "--structured-outputs-config", '{"enable_in_reasoning": true}',
 )  # fmt: skip
 VECTOR_FLAGS = ("--runner", "pooling", "--dtype", "float32", "--max-num-seqs", "16")
+SEEING_FLAGS = (
+    "--max-model-len", "1024", "--max-num-seqs", "4", "--dtype", "bfloat16", "--limit-mm-per-prompt", '{"image": 4}',
+    "--chat-template", str(FOLDER / "chat_template.jinja"), "--enable-prompt-tokens-details",
+)  # fmt: skip
 # Measured on 2 cores: 36 s, most of it imports, and 130 s where others had most of the cores; without --enforce-eager two minutes
 # more, for compiling.
 START_SECONDS = 400.0
@@ -106,3 +112,7 @@ def chat_engine(place: Place, folder: Path) -> Vllm:
 
 def vector_engine(place: Place, folder: Path) -> Vllm:
     return Vllm(place, folder, VECTORS, place.vector_model, VECTOR_FLAGS)
+
+
+def seeing_engine(place: Place, folder: Path) -> Vllm:
+    return Vllm(place, folder, SEEING, place.seeing_model, SEEING_FLAGS)
