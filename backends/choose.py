@@ -20,11 +20,11 @@ from backends.prefix import NO_PROMPT, Prompt
 
 NONE_TIGHTENED: Mapping[str, int] = MappingProxyType({})
 # How much fuller than the least full one, as a share of its places, a replica may be and still be taken for what it knows: so
-# much if it knows all of the prompt, and less by the part that it doesn't. Simulated (docs/routing.md): from 0.3 up hits hardly
+# much if it knows all of the prompt, and less by the part that it doesn't. Simulated (docs/routing.md): from 0.5 up hits hardly
 # grow, and beyond 1 the load spreads worse.
 SLACK = 0.8
 # The same for the home of a prompt that nobody knows. Two gateways, which don't know each other's calls, meet there.
-HOME_SLACK = 0.2
+HOME_SLACK = 0.1
 # Less of a prompt than this isn't worth being warm for.
 PART_MIN = 0.05
 # Of one more than all 32-bit hashes there are.
