@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from backends.engines.kinds import ENGINE_KINDS
+from backends.prices import TokenPrice
 from backends.replica import Overflow, Replica
 
 # dns+a://name:port has the addresses of a name, dns+srv://name those of its services, with their ports.
@@ -45,6 +46,11 @@ class Entry(BaseModel):
     overflow: Overflow | None = None
     precision: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,31}$")] | None = None
     cost_cents_per_hour: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
+    # Of an upstream API alone: cents for a million tokens, the most that a month may cost, and whether it is used at all.
+    prompt_cents: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    completion_cents: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
+    cap_cents_per_month: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = None
+    enabled: bool | None = None
 
     @field_validator("engine")
     @classmethod
@@ -97,6 +103,29 @@ class Entry(BaseModel):
             raise ValueError("its key is in api_key_file or in api_key_env, not in both")
         return self
 
+    @model_validator(mode="after")
+    def _is_paid_for(self) -> Self:
+        terms = (self.prompt_cents, self.completion_cents, self.cap_cents_per_month)
+        if not ENGINE_KINDS[self.engine].is_paid_by_token:
+            if any(term is not None for term in (*terms, self.enabled)):
+                raise ValueError("prompt_cents, completion_cents, cap_cents_per_month and enabled are of engine upstream alone")
+        elif any(term is None for term in terms) or (self.api_key_file is None and self.api_key_env is None):
+            raise ValueError("an upstream has prompt_cents, completion_cents, cap_cents_per_month and a key of its own")
+        elif self.discover is not None:
+            raise ValueError("an upstream has a url")
+        return self
+
+    @property
+    def is_used(self) -> bool:
+        """An upstream costs money by the token: it is off until `enabled = true` stands there."""
+        return self.enabled is True or not ENGINE_KINDS[self.engine].is_paid_by_token
+
+    @property
+    def price(self) -> TokenPrice | None:
+        if self.prompt_cents is None or self.completion_cents is None or self.cap_cents_per_month is None:
+            return None
+        return TokenPrice(self.prompt_cents, self.completion_cents, self.cap_cents_per_month)
+
     def replica(self, folder: Path, *, url: str | None = None, name: str | None = None) -> Replica:
         """Files are found from `folder`; `url` and `name` are those of one of many. Raises: KeyMissing."""
         where = url or self.url
@@ -105,7 +134,7 @@ class Entry(BaseModel):
             where, name=name or self.id, model=self.model, engine=ENGINE_KINDS[self.engine], slots=self.slots, line=self.line,
             context=self.context, engine_model=self.engine_model, api_key=self._api_key(folder), has_priority=self.priority,
             dedicated_to=self.dedicated_to or "", overflow=self.overflow or "queue", precision=self.precision,
-            cost_cents_per_hour=self.cost_cents_per_hour,
+            cost_cents_per_hour=self.cost_cents_per_hour, price=self.price,
             ca_file=str(folder / self.ca_file) if self.ca_file else None,
         )  # fmt: skip
 

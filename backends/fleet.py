@@ -37,7 +37,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All replicas, in the order of the file, and the groups whose replicas are found.
+    """All replicas, in the order of the file, and the groups whose replicas are found; less the upstreams that are off.
 
     `share_prefixes`: one prefix cache for all accounts. `nameserver`: who is asked for names, host:port; "": as the system does.
     """
@@ -62,7 +62,9 @@ class Fleet:
             read = _Document.model_validate(document)
         except ValidationError as error:
             raise InvalidFleet(_first_mistake(path, text, document, error)) from error
-        replicas = tuple(_replica(path, text, index, each) for index, each in enumerate(read.replica) if each.url is not None)
+        replicas = tuple(
+            _replica(path, text, index, each) for index, each in enumerate(read.replica) if each.url is not None and each.is_used
+        )
         groups = tuple(Group(each, path.parent) for each in read.replica if each.discover is not None)
         return cls(replicas, read.share_prefixes, groups, read.nameserver)
 

@@ -82,6 +82,8 @@ async def probe(client: EngineClient, replica: Replica, readiness: Readiness, pa
 
 async def weigh(client: EngineClient, replica: Replica, capacity: Capacity, patience_seconds: float) -> Report:
     """Once. No page, none in time, or one that says nothing leaves what is known as it is."""
+    if replica.engine.metrics_path is None:
+        return Report()
     asked_at = time.monotonic()
     try:
         status, page = await _page(client, replica, replica.engine.metrics_path, patience_seconds)

@@ -6,6 +6,7 @@ from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from backends.engines.kind import EngineKind
+from backends.prices import TokenPrice
 
 # What a call of an account with replicas of its own does when none of their slots is free (backends/dedicated.py).
 Overflow = Literal["never", "queue", "shared"]
@@ -19,7 +20,7 @@ class Replica:
 
     `has_priority`: it was started so that it heeds a request's priority. `dedicated_to`: the one account, by its name, that it
     works for; "" is everybody. `precision` is what its weights are served in ("bf16", "fp8", "q8_0"), if the operator says.
-    `cost_cents_per_hour` is what all of its GPUs cost (`faregate plans check`); None: nobody said.
+    `cost_cents_per_hour` is what all of its GPUs cost (`faregate plans check`); None: nobody said. `price`: of an upstream API.
     """
 
     id: str
@@ -35,6 +36,7 @@ class Replica:
     overflow: Overflow = "queue"
     precision: str | None = None
     cost_cents_per_hour: int | None = None
+    price: TokenPrice | None = None
     api_key: str | None = field(default=None, repr=False)
     ca_file: str | None = None
     # Parsed from `url`.
@@ -50,7 +52,7 @@ class Replica:
         cls, url: str, *, name: str, model: str, engine: EngineKind, slots: int, context: int | None = None,
         engine_model: str | None = None, api_key: str | None = None, ca_file: str | None = None,
         has_priority: bool = False, dedicated_to: str = "", overflow: Overflow = "queue", precision: str | None = None,
-        cost_cents_per_hour: int | None = None, line: int = 0,
+        cost_cents_per_hour: int | None = None, line: int = 0, price: TokenPrice | None = None,
     ) -> Self:  # fmt: skip
         """Raises ValueError when `url` is not the root of an engine."""
         parts = urlsplit(url)
@@ -67,7 +69,7 @@ class Replica:
         return cls(
             id=name, model=model, engine=engine, url=url, slots=slots, line=line, context=context,
             engine_model=engine_model or model, has_priority=has_priority, dedicated_to=dedicated_to, overflow=overflow,
-            precision=precision, cost_cents_per_hour=cost_cents_per_hour, api_key=api_key, ca_file=ca_file, host=host, port=port,
-            is_tls=is_tls, base_path=base_path, authority=authority,
+            precision=precision, cost_cents_per_hour=cost_cents_per_hour, price=price, api_key=api_key, ca_file=ca_file,
+            host=host, port=port, is_tls=is_tls, base_path=base_path, authority=authority,
             origin=f"{parts.scheme}://{authority}",
         )  # fmt: skip

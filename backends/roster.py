@@ -23,6 +23,7 @@ class Roster:
     """
 
     def __init__(self, fleet: Fleet, on_new: Callable[[str], None] = lambda _: None) -> None:
+        self.fleet = fleet
         self._on_new = on_new
         self._parts: dict[str, tuple[Replica, ...]] = {"file": fleet.replicas}
         self._records: Mapping[str, Record] = {}
@@ -44,8 +45,9 @@ class Roster:
         return self._by_id.get(replica_id)
 
     def origin(self, replica_id: str) -> str:
-        """`file`, `added`, or the name of a group whose addresses it is one of."""
-        return next(part for part, found in self._parts.items() if any(one.id == replica_id for one in found))
+        """`file`, `added`, or `found` behind a name."""
+        part = next(part for part, found in self._parts.items() if any(one.id == replica_id for one in found))
+        return part.partition(" ")[0]
 
     def open(self, pool: str) -> Sequence[Replica]:
         """Those of a pool that may be given new calls. The same list for ever: calls that wait see in it who comes and goes."""
@@ -68,7 +70,7 @@ class Roster:
 
     def found(self, group: str, replicas: Iterable[Replica]) -> None:
         """What a name stands for now."""
-        self._parts[group] = tuple(replicas)
+        self._parts[f"found {group}"] = tuple(replicas)
         self._put_together()
 
     def _put_together(self) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +13,7 @@ from backends.choose import COLD, Warmth
 from backends.classes import CLASSES
 from backends.client import EngineClient, Patience
 from backends.dedicated import Way
+from backends.discovery import discover
 from backends.failures import EngineHungUp, EngineUnreachable
 from backends.fleet import Fleet, Replica, dedicated_pools, shared_pools
 from backends.prefix import NO_PROMPT, Prompt
@@ -36,6 +37,7 @@ from gateway.drain import Drain
 from gateway.fetch.fetcher import Fetcher
 from gateway.fetch.policy import Policy
 from gateway.fleet.following import Following
+from gateway.fleet.spending import Spending
 from gateway.limits.gate import Gate
 from gateway.limits.rebuild import Source, SourceUnavailable
 from gateway.log import Log
@@ -77,13 +79,16 @@ class House:
     loops: Loops
     intake: Intake
     record: Reader
+    spending: Spending
 
-    def preference(self, way: Way, prompt: Prompt = NO_PROMPT) -> list[tuple[str, int]]:
-        """The replicas that may take a call, best first, with how many calls each takes at once."""
+    def preference(self, way: Way, prompt: Prompt = NO_PROMPT, tried: Collection[str] = ()) -> list[tuple[str, int]]:
+        """The replicas that may take a call, best first, with how many calls each takes at once. `tried` have failed it."""
         tightened, warmth = self.capacity.tightened, COLD
         if prompt.chain:
             warmth = Warmth(prompt, self.prefixes.known([replica.id for replica in way.replicas], prompt))
         order = self.readiness.prefer(way.replicas, self.queue.load(way.pool), tightened, warmth)
+        if self.spending.prices:
+            order = self.spending.preferred(order, tried)
         return [(replica.id, tightened.get(replica.id, replica.slots)) for replica in order]
 
     def engine_failed(self, replica: Replica, failure: Exception) -> bool:
@@ -124,6 +129,8 @@ async def open_house(settings: Settings) -> AsyncIterator[House]:
         for running in (
             house.queue.beat(),
             following.run(house.valkey, clock, house.queue),
+            discover(house.roster),
+            house.spending.run(record),
             watch(house.engines, house.roster, house.readiness, house.capacity),
             house.standings.tell(),
             follow_plans(house.queue, record, settings.queue_depth, settings.queue_seconds),
@@ -175,6 +182,7 @@ def _build(settings: Settings, clock: Clock, source: Source, keyring: Keyring, r
         loops=Loops(settings.loop_errors),
         intake=Intake(),
         record=record,
+        spending=Spending(fleet.replicas, clock.now_ms),
     )
 
 

@@ -13,6 +13,9 @@ class Gauges:
     kv_use: str | None  # a share, 0 to 1
     preemptions: str | None  # a counter: requests whose memory was taken away while they ran
     steps: str | None = None  # a counter that grows with each step it computes
+    # The label that tells apart what adds up, as the ranks of one engine do. Samples that differ in others only are the same
+    # count again, from another process or for a part of it: the largest is it.
+    apart: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,7 @@ class EngineKind:
 
     name: str
     health_path: str
-    metrics_path: str
+    metrics_path: str | None
     gauges: Gauges
     priority: Literal["lower_first", "higher_first"] | None
     # Request fields that it refuses or silently ignores.
@@ -32,3 +35,7 @@ class EngineKind:
     priority_header: bytes | None = None
     # Its name for what clients of chat know as `reasoning_content`.
     reasoning_field: str = "reasoning_content"
+    models_path: str = "/v1/models"
+    # Its work costs money by the token, so that it has a price and a cap, and is asked only when the fleet's own can't.
+    is_paid_by_token: bool = False
+    seen_with: str = ""

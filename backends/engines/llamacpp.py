@@ -16,4 +16,5 @@ LLAMACPP = EngineKind(
     priority=None,
     lacks=frozenset({"priority", "dimensions"}),
     lacks_endpoints=frozenset({"score"}),
+    seen_with="b11549 on a CPU",
 )

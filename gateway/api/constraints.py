@@ -25,6 +25,8 @@ GUIDED = MappingProxyType(
 GUIDED_OPTIONS = ("guided_decoding_backend", "guided_whitespace_pattern")
 # Fields of llama.cpp's own, of which it takes one.
 _LLAMACPP = ("json_schema", "grammar")
+# Kinds that are held to a form by `response_format` alone, as far as anybody has shown.
+_JSON_ALONE = frozenset({"trtllm", "tgi", "upstream"})
 _FIELDS = frozenset((*GUIDED, *GUIDED_OPTIONS, *_LLAMACPP, "structured_outputs", "response_format"))
 _FORMS: Mapping[str, tuple[type, ...]] = MappingProxyType(
     {"json": (dict, str), "regex": (str,), "choice": (list,), "grammar": (str,), "json_object": (bool,)}
@@ -70,6 +72,8 @@ def translate(body: Body, kind: str) -> None:
             _move_response_format(body)
         return
     form, value = next((form, value) for form, value in given.items() if form in _KNOWN and value not in (None, False))
+    if kind in _JSON_ALONE and form not in ("json", "json_object"):
+        raise ConstraintNotHeld(form)
     if kind == "vllm":
         body["structured_outputs"] = given
     elif form in ("json", "json_object"):

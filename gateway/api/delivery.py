@@ -92,6 +92,8 @@ class Delivery:
                 return
             finally:
                 slot.worked = self._worked()
+                if self._house.spending.prices:
+                    self._house.spending.spent(self._progress, self._call.body_bytes)
                 self._turn.learn(self._progress)
             slot.put_back()
             self._progress.attempts -= 1  # nothing failed

@@ -121,10 +121,10 @@ CHAT = (
     ),
     Edit(
         "the same, and `structured_outputs`",
-        "become `response_format`, `regex` or `ebnf`",
+        "become `response_format`, at sglang also `regex` or `ebnf`; the others refuse all but JSON with 400",
         "it would ignore them",
         "constraints.translate",
-        ("sglang",),
+        ("sglang", "trtllm", "tgi", "upstream"),
     ),
     Edit(
         "`response_format` of a text completion",

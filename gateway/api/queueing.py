@@ -61,7 +61,7 @@ class Turn:
         if slot is not None and slot.position is not None and self._entered is None:
             self._entered = (slot.position, slot.expected_seconds)
         way = self.order.ways[self._at]
-        found = self._house.preference(way, NO_PROMPT if len(way.replicas) <= 1 else self._read(way))
+        found = self._house.preference(way, NO_PROMPT if len(way.replicas) <= 1 else self._read(way), self._tried)
         return [pair for pair in found if pair[0] not in self._tried] if self._tried else found
 
     def goes_on(self) -> bool:

@@ -29,7 +29,10 @@ Views = Mapping[str, Mapping[str, View]]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A replica as the record and all gateways have it. `well` of the `gateways` that have it know its state and find it well."""
+    """A replica as the record and all gateways have it; one that no gateway has is gone.
+
+    `well` of the `gateways` that have it know its state and find it well.
+    """
 
     id: str
     state: str
@@ -53,7 +56,7 @@ def list_(
         found = record.recorded(connection)
     told = _told()
     shown = [_shown(one, told) for one in found]
-    shown = [one for one in shown if all_ or (one.state != State.GONE and (one.gateways or not told))]
+    shown = [one for one in shown if all_ or one.state != State.GONE]
     if as_json:
         show_json([asdict(one) for one in shown])
         return
@@ -167,7 +170,7 @@ def _shown(one: Recorded, told: Views) -> Shown:
     entry = one.entry or {}
     return Shown(
         id=one.id,
-        state=one.state,
+        state=one.state if seen or not told else State.GONE,
         origin=one.origin,
         model=known.model if known else entry.get("model"),
         url=known.url if known else entry.get("url"),

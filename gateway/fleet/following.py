@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import orjson
+from psycopg.errors import UndefinedTable
 from pydantic import ValidationError
 
 from backends.entry import Entry, KeyMissing
@@ -65,12 +66,13 @@ class Following:
         self._fallen: set[str] = set()
 
     async def once(self) -> None:
-        """What the record has, and what this gateway has to say to it. A record that can't be asked stays as it is known."""
+        """What the record has, and what this gateway has to say to it. A record that can't be asked stays as it is known; one
+        that is not migrated yet is such."""
         try:
             await self._read()
             await self._enrol()
             await self._assert()
-        except RecordUnavailable:
+        except (RecordUnavailable, UndefinedTable):
             return
 
     async def run(self, valkey: Valkey, clock: Clock, queue: Load) -> None:
@@ -118,8 +120,7 @@ class Following:
         """Those that the record has never heard of."""
         new = [replica.id for replica in self._roster.replicas if not self._roster.version(replica.id)]
         if new:
-            origins = {"file": "file", "added": "added"}
-            found = [{"id": one, "origin": origins.get(self._roster.origin(one), "found")} for one in new]
+            found = [{"id": one, "origin": self._roster.origin(one)} for one in new]
             await self._reader.ask(ENROL, {"found": orjson.dumps(found).decode()})
             await self._read()
 

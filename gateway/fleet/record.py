@@ -54,8 +54,8 @@ def add(connection: Connection, given: Mapping[str, Any], *, actor: str) -> Reco
         mistake = error.errors(include_url=False)[0]
         where = "".join(f"{part}: " for part in mistake["loc"])
         raise ReplicaWrong(f"{where}{mistake['msg'].removeprefix('Value error, ')}") from None
-    if entry.url is None:
-        raise ReplicaWrong("discover: a name is a thing of the fleet file")
+    if entry.url is None or entry.price is not None:
+        raise ReplicaWrong("names and upstreams are things of the fleet file")
     there = _locked(connection, entry.id)
     if there is not None and (there.state is not State.GONE or there.origin != "added"):
         raise ReplicaExists(f"There is a replica {entry.id!r} already, {there.state}.")

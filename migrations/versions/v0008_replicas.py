@@ -1,4 +1,4 @@
-"""The fleet at run time: which replicas there are beside the fleet file's, and in which state each is."""
+"""The fleet at run time: which replicas there are beside the fleet file's, in which state each is, what upstream ones cost."""
 
 from alembic import op
 
@@ -26,5 +26,19 @@ CREATE TABLE replicas (
 """
 
 
+# By the calendar month in UTC, its first day: what upstream APIs cost, so that their cap holds over gateways and restarts.
+SPENDING = """
+CREATE TABLE upstream_spending (
+    replica text NOT NULL,
+    month date NOT NULL,
+    microcents bigint NOT NULL,
+    CONSTRAINT upstream_spending_pkey PRIMARY KEY (replica, month),
+    CONSTRAINT upstream_spending_not_negative CHECK (microcents >= 0),
+    CONSTRAINT upstream_spending_by_month CHECK (date_trunc('month', month) = month)
+)
+"""
+
+
 def upgrade() -> None:
-    op.execute(REPLICAS)
+    for statements in (REPLICAS, SPENDING):
+        op.execute(statements)

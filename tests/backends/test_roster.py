@@ -41,7 +41,7 @@ def test_of_who_comes_somebody_is_told_before_it_may_be_given_calls() -> None:
     roster.found("group", [B])
     roster.found("group", [B])
     assert heard == [("b", ["a"])]
-    assert (roster.origin("a"), roster.origin("b")) == ("file", "group")
+    assert (roster.origin("a"), roster.origin("b")) == ("file", "found")
 
 
 def test_listeners_hear_of_members_and_not_of_states() -> None:
