@@ -1,6 +1,6 @@
 # One command for each thing; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs doctor test test-engine clients test-clients lock-clients check sim life chaos bench bench-queue bench-ledger format lock install install-dev clean
+.PHONY: help up down status logs doctor test test-engine clients test-clients lock-clients check sim life chaos bench bench-queue bench-routing bench-ledger format lock install install-dev clean
 
 # The first Python that is new enough, else whatever python3 is, which is then told what is missing.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -61,8 +61,9 @@ check: install-dev ## lint, format, types, arrows, house rules
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pytest -q -m "not chaos" tests/tidy tests/deploy
 
-sim: install-dev ## explore the hold protocol with every pair of faults; the order of the line under many seeds
+sim: install-dev ## explore the hold protocol with every pair of faults; the order of the line, and routing, under many seeds
 	@$(BIN)/python -m tests.simulation.queue_main --plots docs/plots
+	@$(BIN)/python -m tests.simulation.routing_main --plots docs/plots
 	@$(BIN)/python -m tests.simulation
 
 life: install-dev ## months of purchases, with processes killed and events lost, under `SEEDS=20` seeds
@@ -77,6 +78,10 @@ bench: install-dev ## CPU per request and per chunk, beside nginx and a bare pas
 bench-queue: install-dev ## our order beside a real vLLM's own two, half an hour alone on the machine; `QUICK=1` shows that it works
 	@$(BIN)/python -m tests.engine.install
 	@$(BIN)/python -m tests.benchmarks.queue.run $(if $(QUICK),--quick)
+
+bench-routing: install-dev ## our routing beside its peers', before two real vLLMs: twenty minutes alone on the machine
+	@$(BIN)/python -m tests.engine.install
+	@$(BIN)/python -m tests.benchmarks.routing.run
 
 bench-ledger: install-dev ## pages, statements, the worker, the proof and retention on a large ledger under /tmp; `ROWS=10000000` needs 20 GB
 	@$(BIN)/python -m tests.benchmarks.ledger.run --rows $(or $(ROWS),1000000)
