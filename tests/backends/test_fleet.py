@@ -129,6 +129,47 @@ def test_no_file_and_no_replica(tmp_path: Path) -> None:
         load(tmp_path, "replica = []")
 
 
+UPSTREAM = """
+[[replica]]
+id = "rented"
+model = "qwen3-8b"
+engine = "upstream"
+url = "https://api.example.com"
+slots = 4
+api_key_env = "VENDOR_KEY"
+prompt_cents = 20
+completion_cents = 60
+cap_cents_per_month = 100
+"""
+
+
+def test_an_upstream_is_off_until_it_is_said_to_be_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "engine.key").write_text("secret")
+    assert load(tmp_path, GOOD + UPSTREAM).replica("rented") is None
+    monkeypatch.setenv("VENDOR_KEY", "sk-1")
+    rented = load(tmp_path, GOOD + UPSTREAM + "enabled = true\n").replica("rented")
+    assert rented is not None
+    assert rented.price is not None
+    assert (rented.api_key, rented.price.microcents(1000, 10)) == ("sk-1", 20_600)
+    assert (rented.price.allows(99_999_999), rented.price.allows(100_000_000)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("cap_cents_per_month = 100\n", "", "an upstream has prompt_cents"),
+        ('api_key_env = "VENDOR_KEY"\n', "", "a key of its own"),
+        ('"upstream"', '"vllm"', "of engine upstream alone"),
+        ("https://api.example.com", "https://api.example.com/v1", "leave out /v1"),
+        ("slots = 4", "slots = 4\nenabled = true", "replica rented: api_key_env: VENDOR_KEY holds no key"),
+    ],
+)
+def test_an_upstream_has_a_price_a_cap_and_a_key(tmp_path: Path, old: str, new: str, says: str) -> None:
+    (tmp_path / "engine.key").write_text("secret")
+    with pytest.raises(InvalidFleet, match=says):
+        load(tmp_path, GOOD + UPSTREAM.replace(old, new))
+
+
 @pytest.mark.parametrize("url", ["ftp://a", "http://", "http://a/?x=1", "http://a/#f", "http://a b", "http://a/\r\nx: y"])
 def test_an_address_that_is_none(url: str) -> None:
     with pytest.raises(ValueError, match=r"http|host"):
