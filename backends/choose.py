@@ -10,7 +10,6 @@ A full one is listed too: the queue passes it over while another has a place, an
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from math import log
 from types import MappingProxyType
 from typing import NamedTuple
 from zlib import crc32
@@ -27,8 +26,8 @@ SLACK = 0.8
 HOME_SLACK = 0.1
 # Less of a prompt than this isn't worth being warm for.
 PART_MIN = 0.05
-# Of one more than all 32-bit hashes there are.
-LOG_ALL = log(2**32 + 1)
+# So many 32-bit hashes there are.
+HASHES = 2**32
 
 
 class Standing(Enum):
@@ -47,6 +46,8 @@ class Warmth(NamedTuple):
 
 
 COLD = Warmth()
+_Ranked = tuple[float, int, Replica]
+"""Its load with this call, its turn among equals."""
 
 
 def preference(
@@ -78,25 +79,26 @@ def preference(
     return tuple(order)
 
 
-def _warm_first(ranked: list[tuple[float, int, Replica]], warmth: Warmth) -> bool:
+def _warm_first(ranked: list[_Ranked], warmth: Warmth) -> bool:
     """Whether there is one. The bound is each replica's own affair: one that is too full keeps nobody from another warm one."""
-    least, size = ranked[0][0], warmth.prompt.size
-    parts = {}
-    for share, _, replica in ranked:
-        part = warmth.known.get(replica.id, 0) / size
-        if part >= PART_MIN and share <= least + SLACK * part:
-            parts[replica.id] = part
-    if parts:
-        ranked.sort(key=lambda each: parts.get(each[2].id, 0.0), reverse=True)
-    return bool(parts)
+    least, size, warm = ranked[0][0], warmth.prompt.size, list[tuple[int, int]]()
+    for place, (share, _, replica) in enumerate(ranked):
+        known = warmth.known.get(replica.id)
+        if known is not None and known >= PART_MIN * size and share <= least + SLACK * known / size:
+            warm.append((-known, place))
+    if not warm:
+        return False
+    places = [place for _, place in sorted(warm)]
+    ranked[:] = [ranked[place] for place in places] + [each for place, each in enumerate(ranked) if place not in places]
+    return True
 
 
-def _home_first(ranked: list[tuple[float, int, Replica]], mark: int) -> None:
-    """Rendezvous hashing, by size: when a replica comes or goes, only its own prompts move."""
-    strongest, home = 0.0, 0
+def _home_first(ranked: list[_Ranked], mark: int) -> None:
+    """Rendezvous hashing, about by size: when a replica comes or goes, only its own prompts move."""
+    nearest, home = float(HASHES) + 1, 0
     for place, (_, _, replica) in enumerate(ranked):
-        pull = replica.slots / (LOG_ALL - log(crc32(replica.id.encode(), mark) + 1))
-        if pull > strongest:
-            strongest, home = pull, place
+        distance = (HASHES - crc32(replica.id.encode(), mark)) / replica.slots
+        if distance < nearest:
+            nearest, home = distance, place
     if home and ranked[home][0] <= ranked[0][0] + HOME_SLACK:
         ranked.insert(0, ranked.pop(home))

@@ -4,10 +4,12 @@ from typing import NamedTuple
 from zlib import crc32
 
 # Blocks of 64 tokens, about: small enough that a system prompt of two is seen. Far in, where a few tokens more or less are
-# nothing, larger ones: a megabyte is 376 blocks.
+# nothing, larger ones: a prompt is 248 blocks at most.
 FINE_BYTES, FINE_BLOCKS = 256, 128
 COARSE_BYTES = 4096
 _FINE_END = FINE_BYTES * FINE_BLOCKS
+# Some 128,000 tokens: who has as much in common goes to the same replica, whatever comes then.
+READ_MAX_BYTES = 512 * 1024
 
 
 class Prompt(NamedTuple):
@@ -37,10 +39,16 @@ def read_prompt(text: bytes, seed: str = "") -> Prompt:
     for begin in range(0, min(size, _FINE_END) - FINE_BYTES + 1, FINE_BYTES):
         link = hash((link, text[begin : begin + FINE_BYTES]))
         chain.append(link)
-    for begin in range(_FINE_END, size - COARSE_BYTES + 1, COARSE_BYTES):
+    if size <= _FINE_END:
+        return Prompt(tuple(chain), size, _mark(text, seed))
+    for begin in range(_FINE_END, min(size, READ_MAX_BYTES) - COARSE_BYTES + 1, COARSE_BYTES):
         link = hash((link, text[begin : begin + COARSE_BYTES]))
         chain.append(link)
-    return Prompt(tuple(chain), size, crc32(text[:FINE_BYTES], crc32(seed.encode())) or 1)
+    return Prompt(tuple(chain), size, _mark(text, seed))
+
+
+def _mark(text: bytes, seed: str) -> int:
+    return crc32(text[:FINE_BYTES], crc32(seed.encode())) or 1
 
 
 def bytes_of(blocks: int) -> int:

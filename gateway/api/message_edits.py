@@ -1,12 +1,11 @@
 """What is changed in the body of a message before an engine gets it; nothing of the client's own body is touched."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from backends.fleet import Replica
 from gateway.api.message_content import Block, Content, text_of
-from gateway.api.spoken import spoken_message
+from gateway.api.spoken import Pieces, spoken_message
 
 # Claude Code puts a line that changes with every request before its system prompt: no two prompts would begin alike, and no
 # engine's prefix cache would ever hit. What is taken out is the name, and pairs that end with a semicolon or the line.
@@ -34,7 +33,7 @@ def edit(body: dict[str, Any], replica: Replica, stream: bool) -> None:
         _choose_tools(body)
 
 
-def spoken(body: dict[str, Any], tools_first: bool) -> Iterator[bytes]:
+def spoken(body: dict[str, Any], tools_first: bool) -> Pieces:
     """As an engine will read it: with the changing line no two would begin alike."""
     shown = dict(body)
     _drop_billing_line(shown)

@@ -114,7 +114,7 @@ def test_an_image_is_a_few_bytes_and_still_itself() -> None:
 def test_what_is_not_generated_has_no_prefix() -> None:
     for endpoint in ENDPOINTS:
         if endpoint.input_field not in ("messages", "prompt") and endpoint is not RESPONSES:
-            assert list(endpoint.spoken({"input": "x"}, False)) == []
+            assert endpoint.spoken({"input": "x"}, False) == []
 
 
 def test_parts_of_any_kind_are_read_without_a_fault() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backends.prefix import COARSE_BYTES, FINE_BLOCKS, FINE_BYTES, NO_PROMPT, blocks_in, bytes_of, read_prompt
+from backends.prefix import COARSE_BYTES, FINE_BLOCKS, FINE_BYTES, NO_PROMPT, READ_MAX_BYTES, blocks_in, bytes_of, read_prompt
 
 FINE_END = FINE_BYTES * FINE_BLOCKS
 LONG = os.urandom(FINE_END + 5 * COARSE_BYTES)
@@ -49,6 +49,12 @@ def test_blocks_and_bytes_count_the_same() -> None:
     for blocks in (0, 1, FINE_BLOCKS - 1, FINE_BLOCKS, FINE_BLOCKS + 1, FINE_BLOCKS + 40):
         assert blocks_in(bytes_of(blocks)) == blocks
         assert len(read_prompt(b"z" * bytes_of(blocks)).chain) == blocks
+
+
+def test_what_comes_after_half_a_megabyte_is_not_read() -> None:
+    one, other = (read_prompt(b"z" * READ_MAX_BYTES + end * COARSE_BYTES) for end in (b"x", b"y"))
+    assert (one.chain, one.size) == (other.chain, READ_MAX_BYTES + COARSE_BYTES)
+    assert len(one.chain) == blocks_in(READ_MAX_BYTES) == 248
 
 
 def test_another_process_has_other_hashes_and_the_same_mark() -> None:
