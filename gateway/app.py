@@ -15,6 +15,7 @@ from gateway.api.endpoints import PAID
 from gateway.api.exchange import Exchange, Receive, Scope, Send
 from gateway.api.paths import may_be_looked_at, mended
 from gateway.api.serve import serve_call
+from gateway.console.door import Door
 from gateway.cors import preflight
 from gateway.free import free_app
 from gateway.hooks import serve_hooks
@@ -35,6 +36,7 @@ class Front:
         self._house = house
         self._free = free_app(house)
         serve_hooks(self._free, house)
+        self._console = Door(house)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -48,6 +50,9 @@ class Front:
                 return
             if self._is_answered_at_the_door(scope):
                 return
+        if scope["type"] == "http" and self._console.leads(scope["path"]):
+            await self._console(scope, receive, send)
+            return
         await self._free(scope, receive, send)
 
     @staticmethod

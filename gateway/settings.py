@@ -91,6 +91,7 @@ class Settings(BaseSettings):
         default=(), description="hosts, addresses or networks that alerts are sent to though they are not public"
     )
     public_url: str | None = Field(default=None, pattern=r"^https?://", description="where browsers find this installation")
+    console: bool = Field(default=True, description="serve the web console")
     log_level: str = Field(default="info", pattern=r"^(debug|info|warning|error)$")
 
     @model_validator(mode="before")

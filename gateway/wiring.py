@@ -86,7 +86,7 @@ class House:
         tightened, warmth = self.capacity.tightened, COLD
         if prompt.chain:
             warmth = Warmth(prompt, self.prefixes.known([replica.id for replica in way.replicas], prompt))
-        order = self.readiness.prefer(way.replicas, self.queue.load(way.pool), tightened, warmth)
+        order: Sequence[Replica] = self.readiness.prefer(way.replicas, self.queue.load(way.pool), tightened, warmth)
         if self.spending.prices:
             order = self.spending.preferred(order, tried)
         return [(replica.id, tightened.get(replica.id, replica.slots)) for replica in order]

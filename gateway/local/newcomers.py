@@ -13,7 +13,7 @@ from billing.tables import keys
 from billing.unknown import AccountUnknown
 from gateway.access.issue import Terms, issue_key
 from gateway.access.keys import digest
-from gateway.access.users import create_user, has_user
+from gateway.access.users import create_user, find_user, has_user, make_member
 from gateway.local.home import Home, write_private
 
 DEMO_ACCOUNT = "demo"
@@ -27,11 +27,13 @@ PASSWORD_BYTES = 18
 
 @dataclass(frozen=True)
 class Newcomers:
-    """`admin_password` is there on the first run only; it is not kept anywhere."""
+    """The passwords are there on the first run only; they are not kept anywhere."""
 
     demo_key: str
     admin_email: str
     admin_password: str | None
+    demo_email: str = DEMO_EMAIL
+    demo_password: str | None = None
 
 
 def prepare_database(database_url: str) -> None:
@@ -44,18 +46,29 @@ def welcome(home: Home, database_url: str, pepper: str) -> Newcomers:
     engine = open_engine(database_url)
     try:
         with engine.begin() as connection:
-            password = _make_admin(connection)
+            password = _make_user(connection, ADMIN_EMAIL, "admin")
             key = _demo_key(home, connection, pepper)
-        return Newcomers(key, ADMIN_EMAIL, password)
+            demo_password = _make_demo_user(connection)
+        return Newcomers(key, ADMIN_EMAIL, password, demo_password=demo_password)
     finally:
         engine.dispose()
 
 
-def _make_admin(connection: Connection) -> str | None:
-    if has_user(connection, ADMIN_EMAIL):
+def _make_user(connection: Connection, email: str, role: str) -> str | None:
+    """Its password, where there was no such user."""
+    if has_user(connection, email):
         return None
     password = secrets.token_urlsafe(PASSWORD_BYTES)
-    create_user(connection, email=ADMIN_EMAIL, password=password, role="admin", actor=ACTOR)
+    create_user(connection, email=email, password=password, role=role, actor=ACTOR)
+    return password
+
+
+def _make_demo_user(connection: Connection) -> str | None:
+    """The owner of the demo account."""
+    password = _make_user(connection, DEMO_EMAIL, "developer")
+    if password is not None:
+        user_id, account = find_user(connection, DEMO_EMAIL), find_account(connection, DEMO_ACCOUNT)
+        make_member(connection, account.id, user_id, "owner", actor=ACTOR)
     return password
 
 

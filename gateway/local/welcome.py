@@ -19,11 +19,12 @@ def print_welcome(running: Running, *, as_json: bool) -> None:
         console.print(f"\n{proof.model} answered through the gateway in {proof.seconds:.1f} s: “{proof.answer}”", markup=False)
     console.print(f"\n  Base URL   {running.base_url}\n  API key    {new.demo_key}", markup=False)
     console.print("             of the demo account, on the Free plan: 60 requests a day")
-    if new.admin_password:
-        console.print(
-            f"  Admin      {new.admin_email} / {new.admin_password}\n             shown this once; no command asks for it",
-            markup=False,
-        )
+    console.print(f"  Console    {running.base_url.removesuffix('/v1')}", markup=False)
+    for email, password in ((new.demo_email, new.demo_password), (new.admin_email, new.admin_password)):
+        if password:
+            console.print(f"             {email} / {password}", markup=False)
+    if new.admin_password or new.demo_password:
+        console.print("             shown this once")
     if running.stripe_url is not None:
         console.print(
             f"  Billing    {running.stripe_url} stands in for Stripe, where 4242 4242 4242 4242 pays;\n"
@@ -41,6 +42,8 @@ def _facts(running: Running) -> dict[str, str | None]:
         "answer": running.proof.answer,
         "admin_email": running.newcomers.admin_email,
         "admin_password": running.newcomers.admin_password,
+        "demo_email": running.newcomers.demo_email,
+        "demo_password": running.newcomers.demo_password,
         "stripe_url": running.stripe_url,
     }
 

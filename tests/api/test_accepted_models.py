@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from backends.fleet import Fleet
+from backends.roster import Roster
 from gateway.errors import Refusal
 from gateway.log import Log
 from gateway.wiring import _menu
@@ -15,16 +16,16 @@ CATALOGUE = Catalogue.load()
 
 
 @pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
+def roster(tmp_path: Path) -> Roster:
     file = tmp_path / "fleet.toml"
     dedicated = REPLICA.format("minimax-m2.7", "-own") + 'dedicated_to = "acme"\n'
     file.write_text(REPLICA.format("qwen3-8b", "") + REPLICA.format("minimax-m2.7", "") + dedicated)
-    return Fleet.load(file)
+    return Roster(Fleet.load(file))
 
 
-def test_without_acceptance_it_is_not_served_to_anybody(fleet: Fleet, capfd: pytest.CaptureFixture[str]) -> None:
+def test_without_acceptance_it_is_not_served_to_anybody(roster: Roster, capfd: pytest.CaptureFixture[str]) -> None:
     log = Log("info", gateway="g")
-    menu = _menu(CATALOGUE, fleet, (), log)
+    menu = _menu(CATALOGUE, roster, (), log)
     log.flush()
     assert [dish.model.id for dish in menu.dishes()] == ["qwen3-8b"]
     assert menu.pool_names() == ["qwen3-8b"]
@@ -34,12 +35,12 @@ def test_without_acceptance_it_is_not_served_to_anybody(fleet: Fleet, capfd: pyt
     assert capfd.readouterr().out.count("model_not_accepted") == 1
 
 
-def test_with_it_it_is(fleet: Fleet) -> None:
-    menu = _menu(CATALOGUE, fleet, ("MiniMaxAI/MiniMax-M2.7",), Log("info", gateway="g"))
+def test_with_it_it_is(roster: Roster) -> None:
+    menu = _menu(CATALOGUE, roster, ("MiniMaxAI/MiniMax-M2.7",), Log("info", gateway="g"))
     assert menu.find("minimax-m2.7").model.commercial_use == "no"
     assert [way.pool for way in menu.find("minimax-m2.7", "acme").ways] == ["minimax-m2.7@acme"]
 
 
-def test_an_accepted_model_that_is_none_stops_the_start(fleet: Fleet) -> None:
+def test_an_accepted_model_that_is_none_stops_the_start(roster: Roster) -> None:
     with pytest.raises(ModelUnknown, match="Did you mean minimax"):
-        _menu(CATALOGUE, fleet, ("minimax-m27",), Log("info", gateway="g"))
+        _menu(CATALOGUE, roster, ("minimax-m27",), Log("info", gateway="g"))

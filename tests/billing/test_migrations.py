@@ -13,12 +13,13 @@ from billing.conninfo import DatabaseUrlWrong
 from billing.database import sqlalchemy_url
 from billing.plans import DEFAULT_PLANS, QueueTerms, plan_from_row
 from billing.tables import metadata
+from gateway.access.tables import members, sessions
 from gateway.fleet.tables import replicas
 from migrations.versions import v0001_record, v0002_queue_terms
 
 
 def test_the_migrated_schema_is_what_the_tables_say(database_url: str) -> None:
-    assert replicas.metadata is metadata
+    assert replicas.metadata is members.metadata is sessions.metadata is metadata
     engine = create_engine(sqlalchemy_url(database_url))
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"target_metadata": metadata, "compare_server_default": False})

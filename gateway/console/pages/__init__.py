@@ -1,0 +1,1 @@
+"""One page a file: what it shows, and what its forms do."""
