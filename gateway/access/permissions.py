@@ -24,6 +24,8 @@ MAY: Mapping[Route, frozenset[Role] | None] = {
     ("GET", "/app/keys"): MEMBERS,
     ("POST", "/app/keys"): MAKES_KEYS,
     ("POST", "/app/keys/{id}/revoke"): MAKES_KEYS,
+    ("GET", "/app/playground"): MAKES_KEYS,
+    ("POST", "/app/playground/key"): MAKES_KEYS,
     ("GET", "/app/usage"): MEMBERS,
     ("GET", "/app/usage.csv"): MEMBERS,
     ("GET", "/app/requests"): MEMBERS,

@@ -1,4 +1,4 @@
-"""What a page's function says that the browser gets: a page, another address, or a file; pure data."""
+"""What a page's function says that the browser gets: a page, another address, a file or a few facts; pure data."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,15 @@ class Download:
     rows: Iterable[Sequence[Any]]
 
 
-Answer = Shown | Moved | Download
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A few facts for a script of ours (JSON)."""
+
+    facts: Mapping[str, Any]
+    status: int = 200
+
+
+Answer = Shown | Moved | Download | Told
 
 
 class NotHere(Exception):

@@ -20,6 +20,7 @@ GROUPS: tuple[tuple[str, tuple[Place, ...]], ...] = (
         "Build",
         (
             Place("/app", "Overview"),
+            Place("/app/playground", "Playground"),
             Place("/app/keys", "Keys"),
             Place("/app/usage", "Usage"),
             Place("/app/requests", "Requests", ("/app/requests/{id}",)),

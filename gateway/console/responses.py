@@ -4,11 +4,12 @@ import gzip
 from collections.abc import Mapping
 from urllib.parse import quote
 
+import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
 from billing.spreadsheet import csv_lines
-from gateway.console.answers import Cookie, Download, Moved
+from gateway.console.answers import Cookie, Download, Moved, Told
 from gateway.console.static_files import static_file
 from gateway.settings import Settings
 
@@ -51,6 +52,10 @@ def download(request: Request, settings: Settings, answer: Download) -> Response
     body = "".join(csv_lines(answer.columns, answer.rows)).encode()
     headers = {**_guards(settings), "content-disposition": f'attachment; filename="{answer.name}"'}
     return _packed(request, body, 200, headers, "text/csv; charset=utf-8")
+
+
+def told(settings: Settings, answer: Told) -> Response:
+    return Response(orjson.dumps(dict(answer.facts)), answer.status, _guards(settings), "application/json")
 
 
 def static(request: Request) -> Response:

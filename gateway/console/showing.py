@@ -16,10 +16,10 @@ from gateway.access.addresses import client_address
 from gateway.access.permissions import may
 from gateway.access.sessions import viewer_of
 from gateway.access.viewer import Viewer
-from gateway.console.answers import Download, Moved, Shown
+from gateway.console.answers import Download, Moved, Shown, Told
 from gateway.console.frame import frame_of
 from gateway.console.rendering import render
-from gateway.console.responses import cookie_name, download, html, moved
+from gateway.console.responses import cookie_name, download, html, moved, told
 from gateway.console.table import Page
 from gateway.console.visit import DEVICE, SESSION, Visit
 from gateway.wiring import House
@@ -59,6 +59,8 @@ class Showing:
                     return moved(settings, answer)
                 case Download():
                     return download(self.request, settings, answer)
+                case Told():
+                    return told(settings, answer)
                 case Shown():
                     return html(self.request, settings, self._written(visit, answer), answer.status)
 

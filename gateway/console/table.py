@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gateway.console.answers import Answer
-from gateway.console.pages import account, accounts, fleet, front, keys, overview, requests, sessions, sign_in, usage
+from gateway.console.pages import account, accounts, fleet, front, keys, overview, playground, requests, sessions, sign_in, usage
 from gateway.console.visit import Visit
 
 
@@ -27,6 +27,8 @@ PAGES = (
     Page("GET", "/app/keys", keys.show),
     Page("POST", "/app/keys", keys.create),
     Page("POST", "/app/keys/{id}/revoke", keys.revoke),
+    Page("GET", "/app/playground", playground.show),
+    Page("POST", "/app/playground/key", playground.key),
     Page("GET", "/app/usage", usage.show),
     Page("GET", "/app/usage.csv", usage.download),
     Page("GET", "/app/requests", requests.show),

@@ -4,12 +4,14 @@ import csv
 import io
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import httpx2
 import pytest
 
 from billing.verdict import Outcome
+from gateway.access.issue import list_keys
 from gateway.console.pages.requests import words
 from tests.console.conftest import MODEL, Person
 from tests.console.visitor import Visitor
@@ -214,3 +216,20 @@ def test_a_page_that_is_not_there_says_so_in_html_and_an_api_path_in_json(visito
 
 def test_a_form_that_is_too_large_is_no_form(browser: Visitor) -> None:
     assert browser.post("/app/keys", name="x" * 70_000).status_code == 400
+
+
+def test_the_playgrounds_key_calls_for_an_hour_and_is_not_among_the_keys(
+    browser: Visitor, owner: Person, house: Town, person: Callable[..., Person], signed_in: Callable[[Person], Visitor]
+) -> None:
+    assert f'<option value="{MODEL}">' in browser.get("/app/playground").text
+    answer = browser.post("/app/playground/key")
+    headers = {"authorization": f"Bearer {answer.json()['key']}"}
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}
+    assert httpx2.post(f"{house.gateway().url}/v1/chat/completions", json=body, headers=headers, timeout=20).status_code == 200
+    with house.record() as connection:
+        made = [key for key in list_keys(connection, owner.customer.account_id) if key.terms.name == "playground"]  # type: ignore[union-attr]
+    assert [key.terms.expires_at - key.created_at < timedelta(hours=1, seconds=5) for key in made if key.terms.expires_at] == [
+        True
+    ]
+    assert "playground</td>" not in browser.get("/app/keys").text
+    assert signed_in(person("viewer")).post("/app/playground/key").status_code == 403

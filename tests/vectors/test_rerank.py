@@ -49,6 +49,7 @@ def test_documents_may_be_objects_with_a_text(served: Town, standing_engine: Sta
     answer = post(served, served.key(), documents=documents, top_n=None)
     assert [result["index"] for result in answer.json()["results"]] == ranked()
     sent = standing_engine.journal()["requests"][-1]["body"]
+    assert len(sent.pop("cache_salt")) == 32
     assert sent == {"model": RERANKER, "query": "capital?", "documents": DOCUMENTS}
 
 

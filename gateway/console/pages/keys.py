@@ -6,6 +6,7 @@ from typing import Any
 from gateway.access.issue import Key, KeyNotThere, KeyWrong, Terms, find_key, issue_key, list_keys, revoke_key
 from gateway.access.permissions import may
 from gateway.console.answers import Answer, Moved, NotHere, Shown
+from gateway.console.pages.playground import was_for_a_playground
 from gateway.console.visit import Visit
 
 LIFETIMES = {"": None, "30": timedelta(days=30), "90": timedelta(days=90), "365": timedelta(days=365)}
@@ -50,7 +51,7 @@ def _terms(visit: Visit) -> Terms:
 
 
 def _page(visit: Visit, status: int = 200, **more: Any) -> Shown:
-    found = list_keys(visit.connection, visit.account_id)
+    found = [key for key in list_keys(visit.connection, visit.account_id) if not was_for_a_playground(key)]
 
     def state(key: Key) -> str:
         return key.state(visit.now)
