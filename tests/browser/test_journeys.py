@@ -91,6 +91,8 @@ def test_a_developer_makes_a_key_calls_and_finds_the_receipt(
     expect(page.locator("#left")).to_have_text("998")
     expect(page.locator("#tokens")).to_contain_text("40 written")
     expect(page.locator("#code")).to_contain_text("client.chat.completions.create(")
+    expect(page.locator("#nothing")).to_be_hidden()
+    expect(page.get_by_role("button", name="Stop")).to_be_hidden()
     shots("playground")
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -159,7 +160,11 @@ def test_ctrl_c_ends_what_was_started(run: Run) -> None:
         home = Home(folder / "home")
         command = [sys.executable, "-m", "gateway.cli", "up", "--port", str(free_port()), "--ops-port", str(free_port())]
         env = os.environ | {"FAREGATE_HOME": str(home.folder)}
-        with subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as starting:
+        # A shell's background job is started with this signal ignored, and would hand that on.
+        heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        with subprocess.Popen(
+            command, cwd=ROOT, env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=heard
+        ) as starting:
             deadline = time.monotonic() + 30
             while home.find("valkey") is None and time.monotonic() < deadline:
                 time.sleep(0.02)
