@@ -19,14 +19,12 @@ from gateway.access.viewer import Viewer
 # Of nobody who looks at a page in all this time; and at the longest.
 IDLE = timedelta(days=14)
 LONGEST = timedelta(days=90)
-# How long a password that was given stands for sensitive acts.
-FRESH = timedelta(minutes=10)
 # `seen_at` moves no more often: a page that is looked at need not be a write.
 SEEN_EVERY = timedelta(minutes=1)
 AGENT_LENGTH_MAX = 300
 
 _LOOKED_UP = """
-SELECT s.id, s.user_id, s.seen_at, s.proved_at, u.email, u.role AS platform_role, a.id AS account_id, a.name AS account_name,
+SELECT s.id, s.user_id, s.seen_at, u.email, u.role AS platform_role, a.id AS account_id, a.name AS account_name,
        m.role
   FROM sessions s
   JOIN users u ON u.id = s.user_id
@@ -56,7 +54,7 @@ def begin(connection: Connection, user_id: UUID, *, pepper: str, now: datetime, 
     values = {
         "id": session_id, "user_id": user_id, "hash": _digest(pepper, token), "address": address,
         "account_id": connection.scalar(text(_FIRST_ACCOUNT), {"user": user_id}), "agent": agent[:AGENT_LENGTH_MAX],
-        "began_at": now, "proved_at": now, "seen_at": now,
+        "began_at": now, "seen_at": now,
     }  # fmt: skip
     connection.execute(insert(sessions).values(values))
     audit(connection, "session.begin", actor=str(user_id), subject=str(session_id), details={"address": address})
@@ -72,11 +70,6 @@ def viewer_of(connection: Connection, token: str, *, pepper: str, now: datetime)
     if now - row.seen_at > SEEN_EVERY:
         connection.execute(update(sessions).where(sessions.c.id == row.id).values(seen_at=now))
     return _viewer(row)
-
-
-def is_fresh(viewer: Viewer, now: datetime) -> bool:
-    """Whether the password was given lately enough for what can't be taken back."""
-    return now - viewer.proved_at <= FRESH
 
 
 def list_sessions(connection: Connection, user_id: UUID, now: datetime) -> Sequence[Session]:
@@ -107,5 +100,5 @@ def _digest(pepper: str, token: str) -> bytes:
 def _viewer(row: Row[Any]) -> Viewer:
     return Viewer(
         session_id=row.id, user_id=row.user_id, email=row.email, account_id=row.account_id, account_name=row.account_name,
-        role=row.role, platform_role=_PLATFORM.get(row.platform_role), proved_at=row.proved_at,  # type: ignore[arg-type]  # CHECKed
+        role=row.role, platform_role=_PLATFORM.get(row.platform_role),  # type: ignore[arg-type]  # CHECKed
     )  # fmt: skip

@@ -16,6 +16,13 @@ WINDOW_SECONDS = 900
 ADDRESS_TRIES, EMAIL_TRIES, DEVICE_TRIES = 30, 10, 10
 # A browser is remembered for so long.
 DEVICE_SECONDS = 365 * 24 * 3600
+# A counter never is without its end: one that outlived its window would keep somebody out for ever.
+_COUNT = """
+local tries = redis.call('INCR', KEYS[1])
+if tries == 1 then redis.call('EXPIRE', KEYS[1], ARGV[1]) end
+return tries
+"""
+_TAKE_BACK = "if redis.call('EXISTS', KEYS[1]) == 1 then return redis.call('DECR', KEYS[1]) end"
 
 
 class TooManyTries(Exception):
@@ -36,20 +43,15 @@ class SignInTries:
 
     async def count(self, email: str, address: str, device: str) -> None:
         """Of one try, before the password is looked at. Raises: TooManyTries, ValkeyUnavailable."""
-        by_email = ("device " + device, DEVICE_TRIES) if self.is_known(email, device) else ("email " + email.lower(), EMAIL_TRIES)
-        for name, most in (("address " + address, ADDRESS_TRIES), by_email):
-            key = f"faregate:tries:{self._mac(name)}"
-            tries = int(await self._store.call("INCR", key))
-            if tries == 1:
-                await self._store.call("EXPIRE", key, WINDOW_SECONDS)
-            if tries > most:
+        most_own = DEVICE_TRIES if self.is_known(email, device) else EMAIL_TRIES
+        for name, most in (("address " + address, ADDRESS_TRIES), (self._own_name(email, device), most_own)):
+            if int(await self._store.call("EVAL", _COUNT, 1, self._counter(name), WINDOW_SECONDS)) > most:
                 raise TooManyTries(f"Too many tries. Wait {WINDOW_SECONDS // 60} minutes, then try again.")
 
     async def succeeded(self, email: str, address: str, device: str) -> None:
         """The email's or the browser's count begins anew; of the address's this one is taken back."""
-        await self._store.call("DECR", f"faregate:tries:{self._mac('address ' + address)}")
-        name = "device " + device if self.is_known(email, device) else "email " + email.lower()
-        await self._store.call("DEL", f"faregate:tries:{self._mac(name)}")
+        await self._store.call("EVAL", _TAKE_BACK, 1, self._counter("address " + address))
+        await self._store.call("DEL", self._counter(self._own_name(email, device)))
 
     def device_of(self, email: str) -> str:
         """What a browser is given that has signed in with this email."""
@@ -57,6 +59,12 @@ class SignInTries:
 
     def is_known(self, email: str, device: str) -> bool:
         return hmac.compare_digest(device.encode(), self.device_of(email).encode())
+
+    def _own_name(self, email: str, device: str) -> str:
+        return "device " + device if self.is_known(email, device) else "email " + email.lower()
+
+    def _counter(self, name: str) -> str:
+        return f"faregate:tries:{self._mac(name)}"
 
     def _mac(self, text: str) -> str:
         return hmac.digest(self._pepper.encode(), text.encode(), hashlib.sha256).hex()

@@ -31,8 +31,7 @@ members = Table(
     Index("members_user_id_idx", "user_id"),
 )
 
-# Only the HMAC of a session's token is kept. `account_id` is the account that is looked at; `proved_at` is when the password was
-# last given.
+# Only the HMAC of a session's token is kept. `account_id` is the account that is looked at.
 sessions = Table(
     "sessions",
     metadata,
@@ -43,7 +42,6 @@ sessions = Table(
     Column("address", Text, nullable=False),
     Column("agent", Text, nullable=False),
     Column("began_at", _TIME, nullable=False),
-    Column("proved_at", _TIME, nullable=False),
     Column("seen_at", _TIME, nullable=False),
     Column("ended_at", _TIME),
     PrimaryKeyConstraint("id", name="sessions_pkey"),

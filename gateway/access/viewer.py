@@ -1,7 +1,6 @@
 """Who looks at a page: somebody signed in, with what they may do on the account they look at and on the whole installation."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -22,7 +21,6 @@ class Viewer:
     account_name: str | None
     role: Role | None
     platform_role: Literal["operator", "platform"] | None
-    proved_at: datetime
 
     @property
     def roles(self) -> frozenset[Role]:

@@ -32,7 +32,6 @@ CREATE TABLE sessions (
     address text NOT NULL,
     agent text NOT NULL,
     began_at timestamptz NOT NULL,
-    proved_at timestamptz NOT NULL,
     seen_at timestamptz NOT NULL,
     ended_at timestamptz,
     CONSTRAINT sessions_pkey PRIMARY KEY (id),

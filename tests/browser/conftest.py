@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.console.conftest import Person as Person
-from tests.console.conftest import engine as engine
 from tests.console.conftest import house as house
 from tests.console.conftest import person as person
+from tests.console.conftest import standing_engine as standing_engine
 
 SHOTS = Path(__file__).resolve().parents[2] / ".screenshots"
 WIDTHS = (390, 820, 1440)

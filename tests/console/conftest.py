@@ -18,10 +18,11 @@ from gateway.access.sessions import begin
 from gateway.access.users import make_member
 from gateway.console.visit import SESSION
 from tests.console.visitor import Visitor
-from tests.support.engine_fixture import StandInEngine, start_stand_in_engine
+from tests.journeys.conftest import MODEL as MODEL
+from tests.journeys.conftest import standing_engine as standing_engine
+from tests.support.engine_fixture import StandInEngine
 from tests.support.gateway import PEPPER, BuildTown, Customer, Town
 
-MODEL = "smollm2-135m-instruct"
 PASSWORD = "correct horse battery"
 
 
@@ -39,15 +40,8 @@ class Person:
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[StandInEngine]:
-    started = start_stand_in_engine(model=MODEL)
-    yield started
-    started.kill()
-
-
-@pytest.fixture(scope="module")
-def house(build_town: BuildTown, engine: StandInEngine) -> Iterator[Town]:
-    with build_town(engine.fleet_entry()) as built:
+def house(build_town: BuildTown, standing_engine: StandInEngine) -> Iterator[Town]:
+    with build_town(standing_engine.fleet_entry()) as built:
         built.standing = built.gateway()
         built.worker()
         yield built

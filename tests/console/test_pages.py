@@ -4,18 +4,24 @@ import csv
 import io
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx2
 import pytest
+from sqlalchemy import text
 
 from billing.verdict import Outcome
 from gateway.access.issue import list_keys
+from gateway.access.sessions import begin
+from gateway.access.users import create_user
 from gateway.console.pages.requests import words
-from tests.console.conftest import MODEL, Person
+from gateway.console.pages.usage import LINES_MAX
+from gateway.console.visit import SESSION
+from tests.console.conftest import MODEL, PASSWORD, Person
 from tests.console.visitor import Visitor
-from tests.support.gateway import Customer, Town, wait_for
+from tests.support.engine_fixture import StandInEngine
+from tests.support.gateway import PEPPER, BuildTown, Customer, Town, wait_for
 
 
 def call(house: Town, customer: Customer, **fields: Any) -> str:
@@ -190,7 +196,7 @@ def test_the_first_page_has_the_plans_of_the_record_and_is_small(visitor: Visito
     assert "$80" in page.text
     assert "1,000" in page.text
     assert "By contract" in page.text
-    files = re.findall(r'(?:href|src)="(/static/[^"]+)"', page.text)
+    files = set(re.findall(r'(?:href|src)="(/static/[^"]+)"', page.text))
     assert len(files) == 3
     carried = sum(int(visitor.client.get(path).headers["content-length"]) for path in ["/", *files])
     assert carried < 150_000
@@ -233,3 +239,41 @@ def test_the_playgrounds_key_calls_for_an_hour_and_is_not_among_the_keys(
     ]
     assert "playground</td>" not in browser.get("/app/keys").text
     assert signed_in(person("viewer")).post("/app/playground/key").status_code == 403
+
+
+def test_a_model_with_replicas_of_one_account_alone_is_not_on_the_first_page(
+    build_town: BuildTown, standing_engine: StandInEngine
+) -> None:
+    """Its pool is named for the account: the page looked for a model of that name, and failed."""
+    own = (
+        standing_engine.fleet_entry().replace('id = "stand-in"', 'id = "own"').replace(f'model = "{MODEL}"', 'model = "qwen3-8b"')
+    )
+    assert "qwen3-8b" in own
+    with (
+        build_town(standing_engine.fleet_entry() + own + 'dedicated_to = "acme"\n') as built,
+        Visitor(built.gateway().url) as visitor,
+    ):
+        page = visitor.get("/")
+        assert page.status_code == 200
+        assert MODEL in page.text
+        assert "qwen3-8b" not in page.text
+        with built.record() as connection:
+            user_id = create_user(connection, email="o@example.com", password=PASSWORD, role="operator", actor="test")
+            token = begin(connection, user_id, pepper=PEPPER, now=datetime.now(UTC), address="127.0.0.1", agent="")
+        visitor.client.cookies.set(SESSION, token)
+        assert "qwen3-8b@acme" in visitor.get("/ops").text
+
+
+def test_a_spreadsheet_of_too_many_lines_says_so_and_is_not_cut(owner: Person, browser: Visitor, house: Town) -> None:
+    assert owner.customer is not None
+    with house.record() as connection:
+        made = """
+            INSERT INTO usage_daily (account_id, day, key_id, model, fares, posted, voided, expired, hangups, prompt_tokens,
+                                     cached_tokens, completion_tokens)
+            SELECT :account, current_date, :key, 'm' || n, 1, 1, 0, 0, 0, 1, 0, 1 FROM generate_series(1, :many) n"""
+        connection.execute(
+            text(made), {"account": owner.customer.account_id, "key": owner.customer.key_id, "many": LINES_MAX + 1}
+        )
+    answer = browser.get("/app/usage.csv?days=7")
+    assert answer.status_code == 422
+    assert "Take fewer days" in answer.text

@@ -1,15 +1,17 @@
 """Signing in: with a password, within bounds, into a session that can be ended; and what another site can't do with it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 
 import pytest
+import redis
 from sqlalchemy import select, update
 
 from gateway.access.sessions import IDLE, LONGEST
-from gateway.access.sign_in_tries import DEVICE_TRIES, EMAIL_TRIES, SignInTries, TooManyTries
+from gateway.access.sign_in_tries import ADDRESS_TRIES, DEVICE_TRIES, EMAIL_TRIES, WINDOW_SECONDS, SignInTries, TooManyTries
 from gateway.access.tables import sessions
+from gateway.valkey import Valkey
 from tests.console.conftest import PASSWORD, Person
 from tests.console.visitor import Visitor
 from tests.support.gateway import PEPPER, Town
@@ -73,23 +75,43 @@ def test_guesses_at_a_password_end_and_the_owner_still_gets_in(person: Callable[
         assert own.sign_in(victim.email, PASSWORD).status_code == 303
 
 
-async def test_a_browser_that_is_known_has_bounds_of_its_own() -> None:
-    class Counting:
-        def __init__(self) -> None:
-            self.counts: dict[str, int] = {}
+@pytest.fixture
+async def tries(valkey_url: str) -> AsyncIterator[SignInTries]:
+    valkey = Valkey(valkey_url, 2_000)
+    await valkey.start()
+    yield SignInTries(valkey, PEPPER)
+    await valkey.close()
 
-        async def call(self, command: str, key: str, *_: object) -> int:
-            if command == "INCR":
-                self.counts[key] = self.counts.get(key, 0) + 1
-            return self.counts.get(key, 0)
 
-    tries = SignInTries(Counting(), PEPPER)
+async def test_a_browser_that_is_known_has_bounds_of_its_own(tries: SignInTries) -> None:
     device = tries.device_of("a@example.com")
     for n in range(DEVICE_TRIES):
         await tries.count("a@example.com", f"10.0.0.{n}", device)
     with pytest.raises(TooManyTries):
         await tries.count("a@example.com", "10.0.1.1", device)
     assert not tries.is_known("b@example.com", device)
+
+
+async def test_an_address_may_succeed_as_often_as_it_likes_and_fail_so_often(tries: SignInTries) -> None:
+    for n in range(2 * ADDRESS_TRIES):
+        await tries.count(f"{n}@example.com", "10.0.0.1", "")
+        await tries.succeeded(f"{n}@example.com", "10.0.0.1", "")
+    for n in range(ADDRESS_TRIES):
+        await tries.count(f"{n}@example.com", "10.0.0.1", "")
+    with pytest.raises(TooManyTries):
+        await tries.count("last@example.com", "10.0.0.1", "")
+
+
+async def test_no_count_outlives_its_window(tries: SignInTries, valkey_url: str) -> None:
+    """One whose end was set apart from its beginning could stay, and keep somebody out for ever."""
+    await tries.count("a@example.com", "10.0.0.1", "")
+    with redis.Redis.from_url(valkey_url) as client:
+        counters = list(client.scan_iter("faregate:tries:*"))
+        assert len(counters) == 2
+        assert all(0 < client.ttl(key) <= WINDOW_SECONDS for key in counters)
+        client.flushall()
+        await tries.succeeded("a@example.com", "10.0.0.1", "")  # after the window: nothing to take back
+        assert client.dbsize() == 0
 
 
 def test_a_session_is_over_when_it_is_ended_idle_or_old(

@@ -68,6 +68,7 @@ def test_where_an_engine_listens_is_not_told(faregate: Town) -> None:
 def test_the_operators_pages_are_on_their_own_port_alone(gateway: Running) -> None:
     for path in ("/metrics", "/redoc", "/v1/../metrics", "/%6detrics", "//metrics"):
         assert get(gateway.port, path)[0] == 404, path
+    assert get(gateway.port, "/ops") == (303, b"")  # the console's page of that name, which asks who is there
     assert get(gateway.ops_port, "/metrics")[0] == 200
     assert "reasons" not in get(gateway.port, "/readyz")[1].decode()
 

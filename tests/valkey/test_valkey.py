@@ -137,6 +137,16 @@ async def test_listeners_speak_first_on_each_connection_and_a_restart_has_anothe
         await valkey.close()
 
 
+async def longest_stall(seconds: float) -> float:
+    """How much too late this process woke, at the worst."""
+    loop, worst = asyncio.get_running_loop(), 0.0
+    until = loop.time() + seconds
+    while (now := loop.time()) < until:
+        await asyncio.sleep(0.01)
+        worst = max(worst, loop.time() - now - 0.01)
+    return worst
+
+
 async def test_the_wait_between_attempts_grows_to_half_a_second_and_not_beyond() -> None:
     attempts: list[float] = []
 
@@ -147,13 +157,13 @@ async def test_the_wait_between_attempts_grows_to_half_a_second_and_not_beyond()
     listener = await asyncio.start_server(refuse, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     async with connected(f"redis://127.0.0.1:{port}") as valkey:
-        await asyncio.sleep(2.0)
+        stood_still = await longest_stall(2.0)
         assert not valkey.connected
     listener.close()
     waits = [later - earlier for earlier, later in itertools.pairwise(attempts)]
     assert waits[0] < 0.1
     assert 5 <= len(attempts) <= 8
-    assert sorted(waits)[-2] < 0.6  # one may be as long as the machine itself stood still
+    assert max(waits) < 0.6 + stood_still  # the machine itself may have
 
 
 async def test_password_and_database_of_the_url_are_used(server: ValkeyServer) -> None:

@@ -10,6 +10,7 @@ from gateway.fleet.record import Recorded, ReplicaUnknown, change, recorded
 from gateway.fleet.views import FLEET_KEY, View, heard, of_replica, running
 from gateway.health import readiness
 from gateway.valkey import ValkeyRefused, ValkeyUnavailable
+from gateway.wiring import House
 
 
 def show(visit: Visit) -> Answer:
@@ -30,18 +31,19 @@ def ask(visit: Visit) -> Answer:
 
 
 def _page(visit: Visit, status: int = 200, **more: Any) -> Shown:
-    views = _views(visit)
+    views, own = _views(visit), visit.wait(_own(visit.house))
     rows = [_row(one, views or {}) for one in recorded(visit.connection) if one.state != "gone"]
-    house = visit.house
-    pools = [
-        (pool, house.queue.running(pool), {name: house.queue.waiting_by_class(pool)[name] for name in CLASSES})
-        for pool in house.menu.pool_names()
-    ]
     facts = {
-        "rows": rows, "pools": pools, "classes": list(CLASSES), "gateways": None if views is None else sorted(views),
-        "own": house.settings.gateway_id, "problems": readiness(house), "wrong": None, **more,
+        "rows": rows, "classes": list(CLASSES), "gateways": None if views is None else sorted(views), "wrong": None,
+        **own, **more,
     }  # fmt: skip
     return Shown("fleet.html", facts, status)
+
+
+async def _own(house: House) -> dict[str, Any]:
+    """What this gateway alone knows; asked on its loop, where calls come and go."""
+    pools = [(pool, house.queue.running(pool), house.queue.waiting_by_class(pool)) for pool in house.menu.pool_names()]
+    return {"own": house.settings.gateway_id, "pools": pools, "problems": readiness(house)}
 
 
 def _row(one: Recorded, views: dict[str, dict[str, View]]) -> dict[str, Any]:

@@ -10,8 +10,7 @@ NOT_SOLD = ("trial",)
 
 
 def show(visit: Visit) -> Answer:
-    house = visit.house
-    models = [house.catalogue.resolve(name) for name in sorted(house.menu.pool_names())]
+    models = [dish.model for dish in visit.house.menu.dishes()]
     return Shown("front.html", {"plans": _on_offer(visit), "models": models, "base_url": visit.base_url})
 
 
