@@ -25,7 +25,7 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._site is None:
-            site = await asyncio.to_thread(_site)  # a second of imports, beside the calls and not before them
+            site = await asyncio.to_thread(_site)  # half a second of imports, beside the calls and not before them
             self._site = self._site or site(self._house)
         await self._site(scope, receive, send)
 

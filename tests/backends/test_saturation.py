@@ -89,6 +89,9 @@ def test_what_stands_in_the_line_that_the_engine_is_allowed_is_no_sign() -> None
     for waiting in (3, 3, 3, 2):
         found = after_report(found, 19, Report(running=16, waiting=waiting), line=3)
     assert found.cap == 19
+    for _ in range(3):  # nor where it runs fewer than it could
+        found = after_report(found, 19, Report(running=9, waiting=3), line=3)
+    assert found.cap == 19
     for _ in range(4):
         found = after_report(found, 19, Report(running=12, waiting=7), line=3)
     assert found.cap == 12 + 3

@@ -67,5 +67,20 @@ def test_an_admin_of_one_account_is_none_of_another(people: dict[str, Person], s
     assert browser.get(f"/admin/accounts/{other.account_id}").status_code == 403
 
 
+def test_what_changes_something_is_for_those_who_answer_for_it() -> None:
+    """The table itself: the test of each route and role takes it at its word."""
+    answering = {"/app": {"owner", "admin", "developer"}, "/admin": {"platform"}, "/ops": {"operator"}}
+    for (method, path), roles in MAY.items():
+        area = "/" + path.split("/")[1]
+        if roles is None:
+            assert path in ("/", "/sign-in")
+        elif method == "POST" and area in answering:
+            assert roles <= answering[area], path
+        elif area != "/app":
+            assert roles <= answering.get(area, {"user"}), path
+        else:
+            assert roles <= MEMBERS, path
+
+
 def test_who_is_nobody_may_nothing_that_is_somebodys() -> None:
     assert [route for route in MAY if may(route, None)] == [route for route, roles in MAY.items() if roles is None]
