@@ -18,9 +18,14 @@ from tests.support.stream import taken_slots
 
 @pytest.fixture(scope="module")
 def narrow(build_town: BuildTown, standing_engine: StandInEngine) -> Iterator[Town]:
-    """An engine that takes one call at a time, and a gateway that answers a waiting stream soon."""
+    """An engine that takes one call at a time, and a gateway that answers a waiting stream soon.
+
+    A call comes first: for a second after it has found a Valkey that it does not know, a gateway lets nobody in.
+    """
     with build_town(standing_engine.fleet_entry(slots=1)) as built:
         built.standing = built.gateway(commit_seconds=0.5)
+        url = f"{built.standing.url}/v1/chat/completions"
+        assert httpx2.post(url, json=chat(), headers=built.key().headers, timeout=20).status_code == 200
         yield built
 
 
